@@ -1,0 +1,198 @@
+//! Which file a descriptor stands for, and where in it the next read or write happens.
+//!
+//! One entry per descriptor in private memory: `fork` copies it with the descriptors themselves. A descriptor whose name is not
+//! known (inherited, from a pipe, a socket, a call we do not hook) is asked for once, at its first use, through
+//! `/proc/self/fd`: that names pipes and sockets too, and is right whatever happened before.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use weftline_recorder::layout::{NO_OFFSET, habits};
+use weftline_recorder::{process, sys};
+
+/// Set in entries whose name was looked up, even if none was found.
+const KNOWN: u64 = 1 << 32;
+/// `Entry::position` of files whose offset is not known; adding any number of bytes keeps it negative.
+const UNKNOWN: i64 = i64::MIN / 2;
+
+#[repr(C)]
+struct Entry {
+    /// Name id and [`KNOWN`]; 0: not looked up.
+    name: AtomicU64,
+    /// Offset of the next sequential read or write, or negative.
+    position: AtomicI64,
+}
+
+static TABLE: AtomicPtr<Entry> = AtomicPtr::new(core::ptr::null_mut());
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Highest descriptor with an entry.
+static HIGHEST: AtomicU32 = AtomicU32::new(0);
+
+/// Reserves the table: address space only, a page costs memory when a descriptor in it is used.
+pub(crate) fn prepare() {
+    if LENGTH.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let (_, hard) = sys::limits(libc::RLIMIT_NOFILE);
+    let wanted = hard.clamp(1 << 16, 1 << 24) as usize;
+    for entries in [wanted, 1 << 16, 1 << 12] {
+        if let Some(at) = sys::map_private(entries * size_of::<Entry>()) {
+            TABLE.store(at.cast(), Ordering::Relaxed);
+            LENGTH.store(entries, Ordering::Release);
+            return;
+        }
+    }
+}
+
+#[inline(always)]
+fn entry(fd: c_int) -> Option<&'static Entry> {
+    let length = LENGTH.load(Ordering::Relaxed);
+    // SAFETY: the index is checked against the table, which is never unmapped; entries are atomics, valid when zero.
+    ((fd as u32 as usize) < length).then(|| unsafe { &*TABLE.load(Ordering::Relaxed).add(fd as usize) })
+}
+
+/// Name id of an open descriptor; 0 when it cannot be had. Call only after a call that proved the descriptor open.
+#[inline(always)]
+pub(crate) fn name(fd: c_int) -> u32 {
+    match entry(fd) {
+        Some(entry) => match entry.name.load(Ordering::Relaxed) {
+            0 => look_up(fd, entry),
+            name => name as u32,
+        },
+        None => 0,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn look_up(fd: c_int, entry: &Entry) -> u32 {
+    if !process::unrestricted() || weftline_recorder::thread::state().in_vfork() {
+        return 0;
+    }
+    let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    let mut digits = [0u8; 20];
+    let digits = process::decimal(fd as u64, &mut digits);
+    path[14..14 + digits.len()].copy_from_slice(digits);
+    let mut target = [0u8; 4096];
+    let length = CStr::from_bytes_until_nul(&path).map_or(Err(0), |path| sys::readlink(path, &mut target)).unwrap_or(0);
+    let id = if length == 0 { 0 } else { process::intern(0, &target[..length]) };
+    if target[..length].starts_with(b"socket:") {
+        process::note_habit(habits::SOCKETS);
+    }
+    if entry.position.load(Ordering::Relaxed) == 0 {
+        entry.position.store(UNKNOWN, Ordering::Relaxed);
+    }
+    entry.name.store(KNOWN | u64::from(id), Ordering::Relaxed);
+    HIGHEST.fetch_max(fd as u32, Ordering::Relaxed);
+    id
+}
+
+/// The program opened `name` as `fd`. A position is kept one too high, so that zero can mean "never set".
+pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
+    if let Some(entry) = entry(fd) {
+        entry.position.store(if at_start { 1 } else { UNKNOWN }, Ordering::Relaxed);
+        entry.name.store(KNOWN | u64::from(name), Ordering::Relaxed);
+        HIGHEST.fetch_max(fd as u32, Ordering::Relaxed);
+    }
+}
+
+/// `fd` is new, its name will be looked up when it is used.
+pub(crate) fn fresh(fd: c_int) {
+    if let Some(entry) = entry(fd) {
+        entry.position.store(UNKNOWN, Ordering::Relaxed);
+        entry.name.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Forgets a descriptor *before* it is closed (another thread may get its number at once); what it was.
+pub(crate) fn closing(fd: c_int) -> u32 {
+    match entry(fd) {
+        Some(entry) if !weftline_recorder::thread::state().in_vfork() => {
+            entry.position.store(0, Ordering::Relaxed);
+            entry.name.swap(0, Ordering::Relaxed) as u32
+        }
+        Some(entry) => entry.name.load(Ordering::Relaxed) as u32,
+        None => 0,
+    }
+}
+
+/// Forgets all descriptors in a range.
+pub(crate) fn closing_range(first: u32, last: u32) {
+    for fd in first..=last.min(HIGHEST.load(Ordering::Relaxed)) {
+        closing(fd as c_int);
+    }
+}
+
+/// `to` is now the same open file as `from`. Both share one position from here on, so neither is known.
+pub(crate) fn duplicated(from: c_int, to: c_int) {
+    if weftline_recorder::thread::state().in_vfork() || from == to {
+        return;
+    }
+    let name = name(from);
+    if let Some(entry) = entry(from) {
+        entry.position.store(UNKNOWN, Ordering::Relaxed);
+    }
+    opened(to, name, false);
+}
+
+/// Moves the position by `bytes`; the offset at which they were, or [`NO_OFFSET`].
+#[inline(always)]
+pub(crate) fn advance(fd: c_int, bytes: i64) -> i64 {
+    let Some(entry) = entry(fd) else { return NO_OFFSET };
+    let stored = entry.position.fetch_add(bytes, Ordering::Relaxed);
+    if stored > 0 { stored - 1 } else { NO_OFFSET }
+}
+
+/// The position is now `offset`.
+pub(crate) fn positioned(fd: c_int, offset: i64) {
+    if let Some(entry) = entry(fd)
+        && !weftline_recorder::thread::state().in_vfork()
+    {
+        entry.position.store(offset + 1, Ordering::Relaxed);
+    }
+}
+
+/// A child was forked: it shares positions with its parent. In the parent only the standard streams are likely to be used by
+/// both.
+pub(crate) fn forked(in_child: bool) {
+    let last = if in_child { HIGHEST.load(Ordering::Relaxed) } else { 2 };
+    for fd in 0..=last {
+        if let Some(entry) = entry(fd as c_int)
+            && entry.name.load(Ordering::Relaxed) != 0
+        {
+            entry.position.store(UNKNOWN, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A file was renamed: descriptors may have another name now, so all are asked again at their next use.
+pub(crate) fn renamed() {
+    for fd in 0..=HIGHEST.load(Ordering::Relaxed) {
+        if let Some(entry) = entry(fd as c_int) {
+            entry.name.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Name id of `path` as seen from `directory` (AT_FDCWD or a descriptor); 0 for null.
+///
+/// # Safety
+/// `path` must be null or a C string: callers pass only pointers that the real call accepted.
+pub(crate) unsafe fn path(directory: c_int, path: *const c_char) -> u32 {
+    if path.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller vouches for the string.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    match bytes.first() {
+        Some(b'/') => process::intern(0, bytes),
+        // An empty path means the directory descriptor itself (AT_EMPTY_PATH).
+        None if directory != libc::AT_FDCWD => known_or_looked_up(directory),
+        _ if directory == libc::AT_FDCWD => process::intern(process::cwd(), bytes),
+        _ => process::intern(known_or_looked_up(directory), bytes),
+    }
+}
+
+fn known_or_looked_up(fd: c_int) -> u32 {
+    if fd >= 0 { name(fd) } else { 0 }
+}

@@ -1,0 +1,44 @@
+//! `libweft_preload.so`: hooks the C library's calls and records them.
+//!
+//! Loaded into the program with LD_PRELOAD; nobody links it (its exports would interpose the linker's own program). The
+//! table of hooks is `weftline_recorder::calls`; [`hooks`] expands it into exported functions, and each line's shape is a
+//! *recipe* in [`recipes`] or [`streams`]: what to note before the call, and what to store after it. Calls that make
+//! or replace processes are written out in [`processes`], variadic ones in [`variadic`].
+//!
+//! What must hold in every hook:
+//! - The program's arguments go through unchanged and its result comes back unchanged; `errno` is what the real call left.
+//! - A pointer that the program passed is looked at only after the real call accepted it (not EFAULT).
+//! - No allocation, no lock, no libc function besides the real one. Raw system calls only in the cold paths, and none at
+//!   all once the program has put a seccomp filter on itself.
+//! - Frames hold nothing that needs unwinding: a cancelled thread (`pthread_cancel` in `read`) unwinds through them.
+//!
+//! `no_std` where nothing unwinds, that is in the release profile: no libgcc_s, no glibc newer than 2.17 needed. Under other
+//! profiles the same code is compiled against std, for clippy and rust-analyzer only.
+#![cfg_attr(panic = "abort", no_std)]
+
+mod environment;
+mod errno;
+mod files;
+mod hooks;
+mod life;
+mod mappings;
+mod processes;
+mod recipes;
+mod resolve;
+mod streams;
+mod variadic;
+
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    // Unreachable by construction: hooks index checked ranges only. If it is reached, end like an assertion would.
+    // SAFETY: a raw system call that does not return.
+    unsafe {
+        let pid = weftline_recorder::sys::getpid() as usize;
+        let tid = weftline_recorder::sys::gettid() as usize;
+        let _ = weftline_recorder::sys::syscall(libc::SYS_tgkill, [pid, tid, libc::SIGABRT as usize, 0, 0, 0]);
+    }
+    loop {
+        core::hint::spin_loop();
+    }
+}

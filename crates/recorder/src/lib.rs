@@ -1,0 +1,30 @@
+//! The in-process recorder: what a traced program writes its events into.
+//!
+//! A traced process image maps one *arena*, a pre-allocated file shared with the outside ([`layout`]), and from then on
+//! only stores into memory: one 64-byte [`layout::Record`] per event, into a segment that belongs to the calling
+//! thread ([`thread`]). A record is complete once its first word is stored, so whatever kills the process, the records
+//! of all calls that returned are in the file. The drain (crate `weftline-drain`) reads arenas from another process,
+//! writes trace files and hands segments back; `weft recover` does the same for what a killed supervisor left.
+//!
+//! Front-ends ask for a [`thread::Writer`] and store records; they never see segments:
+//! the preload library is one, annotation APIs are others. Names (paths, strings) are interned in the arena
+//! ([`names`]) and referred to by a 32-bit id.
+//!
+//! # Design constraints
+//! - `no_std`, no allocation, no locks, no thread, no file descriptor kept, no syscall in steady state. The library that
+//!   carries this code must load into any program: old glibc, seccomp filters, exhausted descriptors, full disks.
+//! - Signal handlers may interrupt any instruction here and record events themselves.
+//! - After `fork`, and even after a raw `clone`, parent and child share the arena's mapping: the child notices by a page that
+//!   the kernel wipes ([`process`]) and takes its own process slot and segments. No syscall is needed for that beyond
+//!   `getpid`, so sandboxed children are traced as well.
+#![no_std]
+
+pub mod calls;
+pub mod clock;
+pub mod elf;
+pub mod identity;
+pub mod layout;
+pub mod names;
+pub mod process;
+pub mod sys;
+pub mod thread;

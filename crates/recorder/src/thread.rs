@@ -1,0 +1,313 @@
+//! Per-thread writing: the hot path.
+//!
+//! A thread owns one segment at a time. Storing a record is a fetch-and-add on the segment's counter, seven plain stores
+//! and one Release store; nothing is shared with other threads. The counter's fetch-and-add is what makes signal
+//! handlers safe: a handler that interrupts a half-written record gets the next slot.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::calls::Call;
+use crate::clock;
+use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_state};
+use crate::process;
+
+/// Streams whose character-level calls a thread folds at a time.
+pub const FOLDS: usize = 4;
+
+/// A thread's state. Lives in thread-local storage, zero at thread start; atomics only because signal handlers and
+/// `clone` children with shared memory see it too.
+#[repr(C)]
+pub struct ThreadState {
+    segment: AtomicPtr<SegmentHeader>,
+    tid: AtomicU32,
+    /// The thread is taking a segment; a handler that interrupts it must not.
+    busy: AtomicU32,
+    /// How many `vfork`s deep this thread runs as a child, in its parent's memory.
+    vfork: AtomicU32,
+    /// Slot reserved for the child of a `fork` under way, plus one.
+    pub(crate) reserved_slot: AtomicU32,
+    next_fold: AtomicU32,
+    /// Ticks when the innermost `vfork` under way began.
+    vfork_started: AtomicU64,
+    folds: [Fold; FOLDS],
+}
+
+/// Character-level calls of one stream and direction that share a record.
+#[repr(C)]
+struct Fold {
+    stream: AtomicPtr<u8>,
+    record: AtomicPtr<Record>,
+    call: AtomicU32,
+    /// [`STREAMS_CLOSED`] when the fold began.
+    epoch: AtomicU32,
+}
+
+/// Counts closed streams. A stream's address comes back for another file, maybe closed by another thread: whatever is
+/// closed, all folds end.
+static STREAMS_CLOSED: AtomicU32 = AtomicU32::new(0);
+
+// The variable itself: initial-exec storage, which costs two instructions to reach where the dynamic model costs a call. Rust's own
+// `thread_local!` has no such model on stable, so the symbol is laid out by hand.
+core::arch::global_asm!(
+    ".pushsection .tbss.weft_thread,\"awT\",%nobits",
+    ".balign 64",
+    ".hidden weft_thread",
+    ".globl weft_thread",
+    ".type weft_thread,%object",
+    ".size weft_thread,{size}",
+    "weft_thread:",
+    ".zero {size}",
+    ".popsection",
+    size = const size_of::<ThreadState>(),
+);
+
+/// The calling thread's state.
+#[inline(always)]
+pub fn state() -> &'static ThreadState {
+    let at: *const ThreadState;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the thread pointer and a link-time constant; `weft_thread` is a ThreadState in this thread's storage, all of
+    // whose fields are atomics that are valid when zero.
+    unsafe {
+        core::arch::asm!("mov {0}, qword ptr [rip + weft_thread@GOTTPOFF]", "add {0}, qword ptr fs:[0]", out(reg) at,
+            options(pure, readonly, nostack));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        let offset: usize;
+        core::arch::asm!("adrp {1}, :gottprel:weft_thread", "ldr {1}, [{1}, :gottprel_lo12:weft_thread]", "mrs {0}, tpidr_el0",
+            out(reg) at, out(reg) offset, options(pure, readonly, nostack));
+        return &*at.byte_add(offset);
+    }
+    // SAFETY: as above; the storage lives as long as the thread, and no reference leaves it.
+    #[cfg(not(target_arch = "aarch64"))]
+    unsafe {
+        &*at
+    }
+}
+
+static THREAD_WATCH: AtomicUsize = AtomicUsize::new(0);
+
+/// `watch` is called once in every thread that records, before its first record: a front-end arranges there to be told of the
+/// thread's end.
+pub fn watch_threads(watch: extern "C" fn()) {
+    THREAD_WATCH.store(watch as usize, Ordering::Relaxed);
+}
+
+/// The parts of a record that differ from call to call.
+#[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "see layout::Record, whose fields these are")]
+pub struct Fields {
+    pub flags: u32,
+    pub path: u32,
+    pub fd: i32,
+    pub detail: u32,
+    pub size: i64,
+    pub ret: i64,
+    pub offset: i64,
+    pub extra: u64,
+}
+
+impl Fields {
+    /// Nothing but a result.
+    pub const NONE: Fields = Fields { flags: 0, path: 0, fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 };
+}
+
+impl ThreadState {
+    /// Does this thread run as a `vfork` child at the moment?
+    #[inline(always)]
+    pub fn in_vfork(&self) -> bool {
+        self.vfork.load(Ordering::Relaxed) != 0
+    }
+
+    /// Called just before `vfork`: until [`Self::leave_vfork`], records are the child's.
+    pub fn enter_vfork(&self) {
+        self.vfork_started.store(clock::ticks(), Ordering::Relaxed);
+        self.vfork.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The parent goes on; the ticks when its `vfork` began.
+    pub fn leave_vfork(&self) -> u64 {
+        self.vfork.fetch_sub(1, Ordering::Relaxed);
+        self.vfork_started.load(Ordering::Relaxed)
+    }
+
+    /// The thread's id, asked once per thread.
+    pub fn tid(&self) -> u32 {
+        match self.tid.load(Ordering::Relaxed) {
+            0 => {
+                let tid = crate::sys::gettid();
+                self.tid.store(tid, Ordering::Relaxed);
+                let watch = THREAD_WATCH.load(Ordering::Relaxed);
+                if watch != 0 {
+                    // SAFETY: only `watch_threads` stores here, and only an `extern "C" fn()`.
+                    unsafe { core::mem::transmute::<usize, extern "C" fn()>(watch)() };
+                }
+                tid
+            }
+            tid => tid,
+        }
+    }
+
+    /// Forgets everything inherited from the parent's thread: called in a forked child before its first record.
+    pub(crate) fn forget(&self) {
+        self.segment.store(core::ptr::null_mut(), Ordering::Relaxed);
+        self.tid.store(0, Ordering::Relaxed);
+        self.busy.store(0, Ordering::Relaxed);
+        self.vfork.store(0, Ordering::Relaxed);
+        self.forget_folds();
+    }
+
+    fn forget_folds(&self) {
+        for fold in &self.folds {
+            fold.stream.store(core::ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
+
+    /// Hands the segment over to the drain; the thread is about to end.
+    pub fn close(&self) {
+        let segment = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        self.forget_folds();
+        if !segment.is_null() && process::owned() {
+            process::close_segment(segment);
+        }
+    }
+
+    /// Takes a slot for a record, refilling if needed. `None`: the loss has been counted.
+    #[inline(always)]
+    fn slot(&self) -> Option<*mut Record> {
+        let segment = self.segment.load(Ordering::Relaxed);
+        if !segment.is_null() && process::owned() {
+            // SAFETY: a non-null segment of an owned process stays mapped for the life of the image.
+            let index = unsafe { (*segment).next.fetch_add(1, Ordering::Relaxed) };
+            if index < RECORDS_PER_SEGMENT {
+                // SAFETY: records lie directly behind the header; the index was just checked.
+                return Some(unsafe { segment.cast::<Record>().add(1 + index as usize) });
+            }
+        }
+        self.slot_after_refill()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slot_after_refill(&self) -> Option<*mut Record> {
+        if !process::owned() {
+            // A fork that no hook saw, or the very first event.
+            process::enter(self);
+        }
+        for _ in 0..3 {
+            if self.busy.swap(1, Ordering::Relaxed) != 0 {
+                process::count_loss(Loss::InSignal);
+                return None;
+            }
+            let old = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
+            self.forget_folds();
+            if !old.is_null() {
+                process::close_segment(old);
+            }
+            let new = process::take_segment(self.tid());
+            if let Some(new) = new {
+                self.segment.store(new, Ordering::Relaxed);
+            }
+            self.busy.store(0, Ordering::Relaxed);
+            // SAFETY: take_segment returns a mapped segment that belongs to this thread.
+            let index = unsafe { (*new?).next.fetch_add(1, Ordering::Relaxed) };
+            if index < RECORDS_PER_SEGMENT {
+                // SAFETY: as in `slot`.
+                return Some(unsafe { new?.cast::<Record>().add(1 + index as usize) });
+            }
+        }
+        process::count_loss(Loss::InSignal);
+        None
+    }
+}
+
+/// Stores one record.
+#[inline(always)]
+pub fn record(call: Call, start: u64, end: u64, fields: &Fields) -> Option<*mut Record> {
+    let thread = state();
+    let record = thread.slot()?;
+    let mut head = call as u32 | fields.flags;
+    if thread.in_vfork() {
+        head |= crate::layout::record_flags::VFORK_CHILD;
+    }
+    // SAFETY: `slot` gave us a record in a mapped segment that nobody else writes; readers wait for `head`.
+    unsafe {
+        (*record).path = fields.path;
+        (*record).start = start;
+        (*record).end = end;
+        (*record).fd = fields.fd;
+        (*record).detail = fields.detail;
+        (*record).size = fields.size;
+        (*record).ret = fields.ret;
+        (*record).offset = fields.offset;
+        (*record).extra = fields.extra;
+        (*record).head.store(head, Ordering::Release);
+    }
+    Some(record)
+}
+
+/// Records one character-level call, together with the thread's earlier ones on the same stream.
+///
+/// The shared record stands for all of them: its time is the last call's, so it never overlaps what the thread did in
+/// between; `detail` counts calls, `size` and `ret` bytes, `extra` the time spent. It is updated in place in the
+/// segment, so folding loses nothing when the process is killed.
+#[inline(always)]
+pub fn record_folded(call: Call, stream: *mut u8, start: u64, end: u64, bytes: i64, name: impl FnOnce() -> (i32, u32)) {
+    let thread = state();
+    let epoch = STREAMS_CLOSED.load(Ordering::Relaxed);
+    if process::owned() {
+        for fold in &thread.folds {
+            if fold.stream.load(Ordering::Relaxed) == stream
+                && fold.call.load(Ordering::Relaxed) == call as u32
+                && fold.epoch.load(Ordering::Relaxed) == epoch
+            {
+                let record = fold.record.load(Ordering::Relaxed);
+                // SAFETY: folds are forgotten whenever the thread's segment changes, so the record is in our current segment.
+                unsafe {
+                    (*record).start = start;
+                    (*record).end = end;
+                    (*record).detail += 1;
+                    (*record).size += bytes;
+                    (*record).ret += bytes;
+                    (*record).extra += end.wrapping_sub(start);
+                }
+                return;
+            }
+        }
+    }
+    let (fd, path) = name();
+    let flags = crate::layout::record_flags::FOLDED | crate::layout::record_flags::STREAM;
+    let fields =
+        Fields { flags, path, fd, detail: 1, size: bytes, ret: bytes, offset: NO_OFFSET, extra: end.wrapping_sub(start) };
+    if let Some(record) = record(call, start, end, &fields) {
+        let fold = &thread.folds[thread.next_fold.fetch_add(1, Ordering::Relaxed) as usize % FOLDS];
+        fold.record.store(record, Ordering::Relaxed);
+        fold.call.store(call as u32, Ordering::Relaxed);
+        fold.epoch.store(epoch, Ordering::Relaxed);
+        fold.stream.store(stream, Ordering::Relaxed);
+    }
+}
+
+/// Ends all folding: a stream was closed.
+pub fn end_folds() {
+    STREAMS_CLOSED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Initialises a segment that was just taken from the free bitmap.
+pub(crate) fn open_segment(segment: *mut SegmentHeader, slot: u32, generation: u64, tid: u32, sequence: u64) {
+    let (anchor_ticks, anchor_mono) = clock::anchor();
+    // SAFETY: the bitmap gave the segment to us alone; the drain looks at it only once `state` says so.
+    unsafe {
+        (*segment).slot = slot;
+        (*segment).tid = tid;
+        (*segment).generation = generation;
+        (*segment).anchor_ticks = anchor_ticks;
+        (*segment).anchor_mono = anchor_mono;
+        (*segment).sequence = sequence;
+        (*segment).taken_by.store(0, Ordering::Relaxed);
+        (*segment).next.store(0, Ordering::Relaxed);
+        (*segment).state.store(segment_state::ACTIVE, Ordering::Release);
+    }
+}
