@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use weftline_recorder::layout::{NO_OFFSET, habits};
-use weftline_recorder::{process, sys};
+use weftline_recorder::{process, scratch, sys};
 
 /// Set in entries whose name was looked up, even if none was found.
 const KNOWN: u64 = 1 << 32;
@@ -73,12 +73,15 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
     let mut digits = [0u8; 20];
     let digits = process::decimal(fd as u64, &mut digits);
     path[14..14 + digits.len()].copy_from_slice(digits);
-    let mut target = [0u8; 4096];
-    let length = CStr::from_bytes_until_nul(&path).map_or(Err(0), |path| sys::readlink(path, &mut target)).unwrap_or(0);
-    let id = if length == 0 { 0 } else { process::intern(0, &target[..length]) };
-    if target[..length].starts_with(b"socket:") {
-        process::note_habit(habits::SOCKETS);
-    }
+    let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
+    let found = scratch::NAMES.with(|target| {
+        let length = sys::readlink(path, target).unwrap_or(0);
+        if target[..length].starts_with(b"socket:") {
+            process::note_habit(habits::SOCKETS);
+        }
+        if length == 0 { 0 } else { process::intern(0, &target[..length]) }
+    });
+    let Some(id) = found else { return 0 };
     if entry.position.load(Ordering::Relaxed) == 0 {
         entry.position.store(UNKNOWN, Ordering::Relaxed);
     }

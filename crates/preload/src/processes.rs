@@ -131,7 +131,7 @@ struct Exec {
 impl Exec {
     fn begin(call: Call, path: u32, verdict: Verdict) -> Exec {
         let now = clock::ticks();
-        let record = thread::record(call, now, now, &Fields { path, ..Fields::NONE });
+        let record = thread::record(call, now, now, &Fields { path, detail: verdict as u32, ..Fields::NONE });
         process::before_exec(verdict as u32, path);
         Exec { record }
     }

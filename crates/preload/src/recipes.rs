@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{aiocb, iovec, siginfo_t};
 use weftline_recorder::layout::{NO_OFFSET, habits, record_flags};
-use weftline_recorder::process;
+use weftline_recorder::{process, scratch, sys};
 use weftline_recorder::thread::Fields;
 
 use crate::hooks::Recipe;
@@ -243,11 +243,11 @@ pub(crate) fn symlink_at(target: *const c_char, directory: c_int, path: *const c
 
 /// The working directory as the kernel names it; `fallback` where we may not ask.
 fn note_cwd(fallback: u32) {
-    let mut buf = [0u8; 4096];
-    let id = match process::unrestricted().then(|| weftline_recorder::sys::getcwd(&mut buf)) {
-        Some(Ok(length)) => process::intern(0, &buf[..length]),
-        _ => fallback,
+    let asked = || {
+        let named = scratch::NAMES.with(|buf| sys::getcwd(buf).map(|length| process::intern(0, &buf[..length])));
+        named.and_then(Result::ok)
     };
+    let id = process::unrestricted().then(asked).flatten().unwrap_or(fallback);
     if !weftline_recorder::thread::state().in_vfork() {
         process::set_cwd(id);
     }

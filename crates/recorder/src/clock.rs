@@ -49,10 +49,12 @@ pub fn ticks() -> u64 {
         // SAFETY: rdtsc is available on every x86-64 processor; a kernel that forbids it does not use it as clock source.
         return unsafe { core::arch::x86_64::_rdtsc() };
     }
-    read(libc::CLOCK_MONOTONIC)
+    monotonic()
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// CLOCK_MONOTONIC in nanoseconds. Out of line: where the counter is used, hooks should not carry this code.
+#[cold]
+#[inline(never)]
 pub fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }

@@ -26,5 +26,6 @@ pub mod identity;
 pub mod layout;
 pub mod names;
 pub mod process;
+pub mod scratch;
 pub mod sys;
 pub mod thread;

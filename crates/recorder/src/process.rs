@@ -16,7 +16,7 @@ use crate::layout::{
     SegmentHeader, options, piece_use, pool_state, process_state, segment_state,
 };
 use crate::thread::{self, ThreadState};
-use crate::{identity, names, sys};
+use crate::{identity, names, scratch, sys};
 
 const UNBORN: u32 = 0;
 const STARTING: u32 = 1;
@@ -196,7 +196,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     unsafe { (&mut *LIVE_DIR.0.get())[..given.live.len()].copy_from_slice(given.live) };
     LIVE_DIR_LENGTH.store(given.live.len() as u32, Ordering::Relaxed);
 
-    let fd = with_live_path(b"ctl", None, |path| sys::open(path, libc::O_RDWR, 0)).ok()?;
+    let fd = with_live_path(b"ctl", None, |path| sys::open(path, libc::O_RDWR, 0))?.ok()?;
     let mapped = sys::map_shared(fd, CONTROL_SIZE);
     sys::close(fd);
     let control_at = mapped?.cast::<Control>();
@@ -218,12 +218,13 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     sys::wipe_on_fork(owner, 4096);
     let owner = owner.cast::<AtomicU32>();
 
-    let mut buf = [0u8; 4096];
     let header = header()?;
-    let intern = |bytes: &[u8]| names::intern(header, 0, bytes, piece, || false);
-    let cwd = sys::getcwd(&mut buf).map_or(0, |n| intern(&buf[..n]));
-    let exe = sys::readlink(c"/proc/self/exe", &mut buf).map_or(0, |n| intern(&buf[..n]));
-    let command = sys::read_file(c"/proc/self/cmdline", &mut buf).map_or(0, |n| intern(&buf[..n]));
+    let name = |read: fn(&mut [u8]) -> sys::SysResult| {
+        scratch::NAMES.with(|buf| read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false))).unwrap_or(0)
+    };
+    let cwd = name(sys::getcwd);
+    let exe = name(|buf| sys::readlink(c"/proc/self/exe", buf));
+    let command = name(|buf| sys::read_file(c"/proc/self/cmdline", buf));
     CWD.store(cwd, Ordering::Relaxed);
 
     let index = claim_slot(header)?;
@@ -291,7 +292,7 @@ pub unsafe fn init_arena(arena: *mut ArenaHeader, number: u64, clock: u32) {
 }
 
 fn map_piece(number: u64, index: usize) -> Option<*mut u8> {
-    let fd = with_live_path(b"a", Some((number, index)), |path| sys::open(path, libc::O_RDWR, 0)).ok()?;
+    let fd = with_live_path(b"a", Some((number, index)), |path| sys::open(path, libc::O_RDWR, 0))?.ok()?;
     let at = sys::map_shared(fd, PIECE_SIZE);
     sys::close(fd);
     at
@@ -311,30 +312,32 @@ fn make_piece(number: u64, index: usize) -> Option<*mut u8> {
             sys::unlink(path);
         }
         at
-    })
+    })?
 }
 
 /// Calls `f` with `<live>/<stem>[<number>[.<piece>]]` as a C string.
-fn with_live_path<R>(stem: &[u8], number: Option<(u64, usize)>, f: impl FnOnce(&CStr) -> R) -> R {
-    let mut path = [0u8; LIVE_PATH_MAX + 64];
-    let mut at = LIVE_DIR_LENGTH.load(Ordering::Relaxed) as usize;
-    // SAFETY: written before this thread's STARTING or ACTIVE state, never again.
-    path[..at].copy_from_slice(unsafe { &(&*LIVE_DIR.0.get())[..at] });
-    let mut push = |bytes: &[u8]| {
-        path[at..at + bytes.len()].copy_from_slice(bytes);
-        at += bytes.len();
-    };
-    push(b"/");
-    push(stem);
-    if let Some((number, piece)) = number {
-        let mut digits = [0u8; 20];
-        push(decimal(number, &mut digits));
-        if piece > 0 {
-            push(b".");
-            push(decimal(piece as u64, &mut digits));
+fn with_live_path<R>(stem: &[u8], number: Option<(u64, usize)>, f: impl FnOnce(&CStr) -> R) -> Option<R> {
+    scratch::FILES.with(|path| {
+        let mut at = LIVE_DIR_LENGTH.load(Ordering::Relaxed) as usize;
+        // SAFETY: written before this thread's STARTING or ACTIVE state, never again.
+        path[..at].copy_from_slice(unsafe { &(&*LIVE_DIR.0.get())[..at] });
+        let mut push = |bytes: &[u8]| {
+            path[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        push(b"/");
+        push(stem);
+        if let Some((number, piece)) = number {
+            let mut digits = [0u8; 20];
+            push(decimal(number, &mut digits));
+            if piece > 0 {
+                push(b".");
+                push(decimal(piece as u64, &mut digits));
+            }
         }
-    }
-    f(CStr::from_bytes_until_nul(&path).unwrap_or_default())
+        push(b"\0");
+        f(CStr::from_bytes_until_nul(path).unwrap_or_default())
+    })
 }
 
 /// Decimal digits of `n`.
@@ -352,7 +355,7 @@ pub fn decimal(mut n: u64, buf: &mut [u8; 20]) -> &[u8] {
 
 /// Is the control page's directory reachable and writable from here, for the image that comes after an exec?
 pub fn live_directory_reachable() -> bool {
-    with_live_path(b"ctl", None, |path| sys::accessible(path, libc::R_OK | libc::W_OK))
+    with_live_path(b"ctl", None, |path| sys::accessible(path, libc::R_OK | libc::W_OK)).unwrap_or(false)
 }
 
 /// The live directory, for the environment of children.
@@ -446,6 +449,7 @@ pub fn enter(thread: &ThreadState) {
     let Some(header) = header() else { return };
     let reserved = thread.reserved_slot.swap(0, Ordering::Relaxed);
     thread.forget();
+    scratch::forked();
     let parent = SLOT.load(Ordering::Relaxed);
     let index = match reserved.checked_sub(1).or_else(|| claim_slot(header)) {
         Some(index) => index,
@@ -473,6 +477,7 @@ pub fn enter(thread: &ThreadState) {
         };
         // The kernel gives a new process fresh counters.
         (*slot).io_start = KernelIo::default();
+        sys::OWN_READS.store(0, Ordering::Relaxed);
         let outside = (*slot).pid_outside.load(Ordering::Relaxed);
         publish_slot(slot, sys::getpid(), (*parent_slot).pid);
         if outside != 0 {
@@ -532,13 +537,16 @@ fn settle(index: u32, status: i32) {
     }
 }
 
+/// The kernel's counters, without what the recorder itself has read since the image started.
 fn kernel_io() -> KernelIo {
     if !unrestricted() {
         return KernelIo::UNKNOWN;
     }
+    let own = sys::OWN_READS.load(Ordering::Relaxed);
     let mut buf = [0u8; 256];
     let Ok(n) = sys::read_file(c"/proc/self/io", &mut buf) else { return KernelIo::UNKNOWN };
-    parse_io(&buf[..n]).unwrap_or(KernelIo::UNKNOWN)
+    let Some(io) = parse_io(&buf[..n]) else { return KernelIo::UNKNOWN };
+    KernelIo { rchar: io.rchar.saturating_sub(own), wchar: io.wchar }
 }
 
 /// The first two lines of `/proc/PID/io`.

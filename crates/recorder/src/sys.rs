@@ -5,6 +5,7 @@
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Result of a raw call: the value, or the (positive) errno.
 pub type SysResult = Result<usize, i32>;
@@ -53,16 +54,26 @@ pub fn close(fd: c_int) {
     let _ = unsafe { call!(SYS_close, fd) };
 }
 
+/// Bytes that this module has read in the program's name: the kernel counts them as the program's, the ledger must not.
+pub static OWN_READS: AtomicU64 = AtomicU64::new(0);
+
+fn counted(result: SysResult) -> SysResult {
+    if let Ok(bytes) = result {
+        OWN_READS.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+    result
+}
+
 /// Reads once into `buf`.
 pub fn read(fd: c_int, buf: &mut [u8]) -> SysResult {
     // SAFETY: the kernel writes at most `buf.len()` bytes into `buf`.
-    unsafe { call!(SYS_read, fd, buf.as_mut_ptr(), buf.len()) }
+    counted(unsafe { call!(SYS_read, fd, buf.as_mut_ptr(), buf.len()) })
 }
 
 /// Reads at `offset` into `buf`.
 pub fn pread(fd: c_int, buf: &mut [u8], offset: u64) -> SysResult {
     // SAFETY: the kernel writes at most `buf.len()` bytes into `buf`.
-    unsafe { call!(SYS_pread64, fd, buf.as_mut_ptr(), buf.len(), offset) }
+    counted(unsafe { call!(SYS_pread64, fd, buf.as_mut_ptr(), buf.len(), offset) })
 }
 
 /// Reads the start of a small file; the number of bytes read.

@@ -1,0 +1,54 @@
+# Weftline's commands. `make` alone lists them. Everything lands in target/.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CARGO   ?= cargo
+PYTHON  ?= python3
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+WEFT   := $(TARGET)/release/weft
+# `weft run` finds its library beside itself, so tests and demos need only the path of `weft`.
+PRODUCT := --release --package weftline-cli --package weftline-preload
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check check-fmt check-clippy check-tidy check-docs bench-capture install clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build weft and the library it injects (target/release)
+	@command -v cc >/dev/null || tools/debian-packages.sh gcc libc6-dev
+	$(CARGO) build $(PRODUCT)
+
+demo: build ## trace a small training job with worker processes and print the summary
+	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3
+	@WEFT=$(WEFT) PYTHON=$(PYTHON) examples/demo.sh
+
+test: build ## install what the tests need and run them all
+	@WEFT_VENV=$(TARGET)/venv tools/setup-test-machine.sh
+	WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv tools/run-tests.sh
+
+check: check-fmt check-clippy check-tidy check-docs ## formatting, lints, invariants, generated documents
+
+check-fmt:
+	$(CARGO) fmt --all --check
+
+check-clippy:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+check-tidy: build
+	$(CARGO) xtask tidy
+
+check-docs: build
+	$(CARGO) xtask docs --check
+
+bench-capture: build ## measure the cost of tracing beside DFTracer and strace (a quarter of an hour)
+	@tools/debian-packages.sh gcc libc6-dev git python3-venv strace tar valgrind
+	$(PYTHON) bench/capture/bench.py --weft $(WEFT) --work $(TARGET)/bench-capture $(BENCH_ARGS)
+
+install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
+	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'
+
+clean: ## remove what was built
+	$(CARGO) clean
+	rm -rf examples/out

@@ -1,0 +1,237 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Trace a program tree and see where the time and the bytes went.
+#[derive(Debug, Parser)]
+#[command(name = "weft", version = VERSION, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Options {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
+    pub(crate) color: Color,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Version, with the revision when the build knew it.
+pub(crate) const VERSION: &str = env!("WEFT_VERSION");
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program and trace it with all its children
+    ///
+    /// The program's output, exit code and files are the same as without weft. When it ends, a summary is printed on stderr.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Show what a run holds
+    Info(ReadArgs),
+    /// Tell whether a run is valid, complete and covered; exit 1 when events were lost or files are damaged
+    Check(ReadArgs),
+    /// Turn what a killed run left into trace files; every other verb does so by itself
+    Recover(RecoverArgs),
+    /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
+    Env(EnvArgs),
+    /// Find out why nothing was captured
+    Doctor(DoctorArgs),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory, or print weft(1)
+    Man {
+        /// Where to write `weft.1`, `weft-run.1`, …
+        directory: Option<PathBuf>,
+    },
+    /// Print a generated document of this project
+    #[command(hide = true)]
+    Docs {
+        /// Which one
+        document: Document,
+    },
+}
+
+const RUN_EXAMPLES: &str = "Examples:
+  weft run -- python3 train.py --epochs 3
+  weft run -o runs/baseline --exclude '/proc/**' -- ./simulate input.nc
+  weft run --max-size 500M -q -- make -j8";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Document {
+    /// The table of hooked calls
+    Hooks,
+    /// Environment variables
+    Env,
+    /// This command line
+    Cli,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Directory of the run [default: weft-runs/<time>-<name>-<id>]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Name of the run [default: the program's]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Keep only events on paths that match (may be repeated; ** crosses directories)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
+    /// Leave out events on paths that match
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Record processes and annotations, no I/O calls
+    #[arg(long)]
+    pub(crate) no_io: bool,
+    /// Keep at most this much trace on this node, dropping the oldest (500M, 2G)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) max_size: Option<u64>,
+    /// What to do when events come faster than they can be written, for long
+    #[arg(long, value_enum, default_value_t = OnFull::Drop)]
+    pub(crate) on_full: OnFull,
+    /// Longest time a thread waits with --on-full=wait
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub(crate) wait_limit: Duration,
+    /// Make a file named by the program's pid here while it runs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pid_dir: Option<PathBuf>,
+    /// Print no summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnFull {
+    /// Drop events and count them
+    Drop,
+    /// Make the program wait, for a bounded time
+    Wait,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// A run directory or trace files [default: the newest run in weft-runs]
+    pub(crate) run: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// A run directory [default: the newest run in weft-runs]
+    pub(crate) run: Option<PathBuf>,
+    /// Print nothing when all is well
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvArgs {
+    /// Directory of the run; the same on all nodes
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// How to write the variables
+    #[arg(long, value_enum, default_value_t = Syntax::Sh)]
+    pub(crate) syntax: Syntax,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Syntax {
+    /// export NAME='value'
+    Sh,
+    /// setenv NAME 'value'
+    Csh,
+    /// set -gx NAME 'value'
+    Fish,
+    /// NAME=value, one a line
+    Plain,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The program that you want to trace
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `500M`, `2G`, `4096`; powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("use a number with K, M, G or T behind it, such as 500M".into()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "use a number such as 500M or 1.5G".to_string())?;
+    let bytes = number * f64::from(1u32 << (unit % 30)) * if unit >= 30 { (1u64 << 30) as f64 } else { 1.0 };
+    if bytes < 1_048_576.0 { Err("at least 1M is needed".into()) } else { Ok(bytes as u64) }
+}
+
+/// `200ms`, `2s`, `1m`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().map_err(|_| "use a time such as 200ms or 2s".to_string())?;
+    let seconds = match &text[digits.len()..] {
+        "ms" => number / 1e3,
+        "s" | "" => number,
+        "m" => number * 60.0,
+        _ => return Err("use ms, s or m behind the number".into()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_behind_the_program_is_its_own() {
+        for (line, expected) in [
+            ("weft run -- ls -q --json", vec!["ls", "-q", "--json"]),
+            ("weft run -q ls -q", vec!["ls", "-q"]),
+            ("weft run -q -- -odd -- x", vec!["-odd", "--", "x"]),
+        ] {
+            let Command::Run(run) = Options::try_parse_from(line.split(' ')).expect(line).command else { panic!("{line}") };
+            assert_eq!(run.command, expected, "{line}");
+        }
+        assert!(Options::try_parse_from(["weft", "run"]).is_err());
+    }
+
+    #[test]
+    fn sizes_and_times() {
+        for (text, expected) in [("1M", Some(1 << 20)), ("1.5G", Some(3 << 29)), ("2GiB", Some(2 << 30)), ("7", None), ("1X", None)] {
+            assert_eq!(parse_size(text).ok(), expected, "{text}");
+        }
+        assert_eq!(parse_duration("200ms"), Ok(Duration::from_millis(200)));
+        assert!(parse_duration("fast").is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! `weft check`: is a run valid, complete and covered?
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+use weftline_format::event::Phase;
+use weftline_format::manifest::{State, SupervisorRecord};
+use weftline_format::reader;
+
+use crate::args::ReadArgs;
+use crate::commands::recover;
+use crate::ledger::{self, Ledger, Line};
+use crate::rundir::{self, Source};
+use crate::summary::Totals;
+use crate::terminal::{self, Paint, Terminal};
+
+/// What was found in one file.
+#[derive(Serialize)]
+struct FileCheck {
+    path: PathBuf,
+    events: u64,
+    damage: Vec<String>,
+}
+
+/// The verdict on a run.
+#[derive(Serialize)]
+struct Report {
+    /// Nothing lost, nothing damaged, all that was recorded is there.
+    complete: bool,
+    /// Processes are still running.
+    open: bool,
+    events: u64,
+    /// Events that the manifest says were written; nothing for foreign traces.
+    events_expected: Option<u64>,
+    lost: BTreeMap<String, u64>,
+    dropped_events: u64,
+    files: Vec<FileCheck>,
+    coverage: Ledger,
+}
+
+/// Runs the verb.
+pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    let source = rundir::find(&args.run)?;
+    let report = match &source {
+        Source::Run(run) => of_run(run)?,
+        Source::Files(files) => judge(files, &[])?,
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(text(&report, terminal.stdout()).as_bytes())?;
+    }
+    Ok(if report.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn of_run(run: &Path) -> anyhow::Result<Report> {
+    recover::before_reading(run);
+    let (records, errors) = SupervisorRecord::read_all(run);
+    let mut report = judge(&rundir::traces_in(run)?, &records)?;
+    for error in errors {
+        report.complete = false;
+        report.files.push(FileCheck { path: run.to_owned(), events: 0, damage: vec![error.to_string()] });
+    }
+    if records.is_empty() {
+        report.complete = false;
+        let what = "no supervisor has left a record: the run is still going on, or was started on another host".to_owned();
+        report.files.push(FileCheck { path: run.to_owned(), events: 0, damage: vec![what] });
+    }
+    Ok(report)
+}
+
+fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Report> {
+    let files = files.iter().map(|path| check_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let totals = Totals::of(records);
+    let events = files.iter().map(|file| file.events).sum();
+    let expected = (!records.is_empty()).then(|| totals.events.saturating_sub(totals.dropped_events));
+    let damaged = files.iter().any(|file| !file.damage.is_empty());
+    let open = records.iter().any(|record| record.state == State::Open);
+    Ok(Report {
+        complete: !damaged && totals.lost() == 0 && expected.is_none_or(|expected| expected == events),
+        open,
+        events,
+        events_expected: expected,
+        lost: totals.losses,
+        dropped_events: totals.dropped_events,
+        files,
+        coverage: ledger::ledger(records),
+    })
+}
+
+fn check_file(path: &Path) -> anyhow::Result<FileCheck> {
+    let mut events = 0;
+    let scanned = reader::scan_file(path, &mut |event| events += u64::from(event.phase != Phase::Metadata))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(FileCheck { path: path.to_owned(), events, damage: scanned.damage.flaws.iter().map(ToString::to_string).collect() })
+}
+
+fn text(report: &Report, paint: Paint) -> String {
+    let mut out = String::new();
+    let mut say = |line: String| {
+        out.push_str(&line);
+        out.push('\n');
+    };
+    let verdict = match (report.complete, report.open) {
+        (true, false) => paint.good("complete"),
+        (true, true) => paint.strong("open: processes of this run are still running; nothing is missing so far"),
+        (false, _) => paint.bad("not complete"),
+    };
+    say(format!("{verdict}: {} events in {} files", terminal::count(report.events), report.files.len()));
+    if let Some(expected) = report.events_expected.filter(|expected| *expected != report.events) {
+        say(paint.bad(&format!("  {} events were written, {} are in the files", terminal::count(expected), terminal::count(report.events))));
+    }
+    for (reason, count) in &report.lost {
+        say(paint.bad(&format!("  {} events lost: {reason}", terminal::count(*count))));
+    }
+    if report.dropped_events > 0 {
+        say(format!("  {} of the oldest events were dropped to keep within --max-size", terminal::count(report.dropped_events)));
+    }
+    for file in report.files.iter().filter(|file| !file.damage.is_empty()) {
+        for damage in &file.damage {
+            say(paint.bad(&format!("  {}: {damage}", file.path.display())));
+        }
+    }
+    if !report.coverage.lines.is_empty() {
+        say(String::new());
+        say(format!("coverage: {}", crate::summary::coverage(report.coverage.tree_read, report.coverage.tree_write)));
+        out.push_str(&ledger_table(&report.coverage.lines));
+    }
+    out
+}
+
+/// One line per process; those with a reason first, at most a screenful of the others.
+fn ledger_table(lines: &[Line]) -> String {
+    const QUIET_LINES: usize = 20;
+    let mut rows = vec![["process", "kernel read", "traced", "kernel written", "traced"].map(str::to_owned).to_vec()];
+    let mut notes = Vec::new();
+    let mut quiet = 0;
+    for line in lines {
+        if line.reasons.is_empty() {
+            quiet += 1;
+            if quiet > QUIET_LINES {
+                continue;
+            }
+        }
+        let name = format!("{} {}", line.pid, terminal::printable(&line.program));
+        let mut row = vec![name.clone()];
+        for direction in [line.read, line.write] {
+            match direction {
+                Some(direction) => row.extend([terminal::bytes(direction.kernel), terminal::bytes(direction.traced)]),
+                None => row.extend(["?".to_owned(), "?".to_owned()]),
+            }
+        }
+        rows.push(row);
+        notes.extend(line.reasons.iter().map(|reason| format!("  {name}: {reason}\n")));
+    }
+    let mut out = terminal::table(&rows, "  ");
+    if quiet > QUIET_LINES {
+        out.push_str(&format!("  … and {} more processes without a gap (--json lists all)\n", quiet - QUIET_LINES));
+    }
+    out.extend(notes);
+    out
+}

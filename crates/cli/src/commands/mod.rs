@@ -1,0 +1,9 @@
+//! One file per verb. Each calls libraries and prints; none is called by another.
+
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod env;
+pub(crate) mod info;
+pub(crate) mod pages;
+pub(crate) mod recover;
+pub(crate) mod run;

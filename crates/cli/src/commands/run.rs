@@ -1,0 +1,241 @@
+//! `weft run`: starts the program, drains its arenas while it runs, and tells what happened.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::Context;
+use weftline_drain::{Drain, DrainOptions, Live, LiveOptions, Outcome, tree_io};
+use weftline_format::manifest::{Exit, IoCount, ProcessRecord, RunManifest};
+use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
+use weftline_recorder::process::LIVE_VARIABLE;
+
+use crate::args::{OnFull, RunArgs};
+use crate::signals::{self, Caught, ChildState, PidFile, Signals};
+use crate::terminal::Terminal;
+use crate::{library, rundir, summary};
+
+/// Runs the verb. Whatever goes wrong on our side, the program is run.
+pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    if args.output.is_none() && std::env::var_os(LIVE_VARIABLE).is_some() {
+        // Already inside a run: its library traces this process and will trace the program.
+        return Ok(replace_by(&args.command));
+    }
+    let pid_directory = args.pid_dir.as_deref().map(prepare_pid_directory).transpose()?;
+    let tracing = match Tracing::prepare(&args) {
+        Ok(tracing) => Some(tracing),
+        Err(error) => {
+            say(&format!("not tracing: {error:#}"));
+            None
+        }
+    };
+    let signals = Signals::block();
+    let started = Instant::now();
+    let started_child = start(&args, tracing.as_ref(), signals, pid_directory.clone());
+    let child = match started_child {
+        Ok(child) => child,
+        Err(error) => {
+            if let Some(tracing) = tracing {
+                tracing.abandon();
+            }
+            return Ok(cannot_start(&args.command[0], &error));
+        }
+    };
+    let (outcome, state) = match tracing {
+        Some(tracing) => supervise(tracing, &child, signals, started),
+        None => (None, wait_only(&child, signals)),
+    };
+    if let Some(directory) = pid_directory {
+        // The program may have removed it itself.
+        let _ = std::fs::remove_file(directory.join(child.id().to_string()));
+    }
+    if let Some((run, outcome)) = outcome {
+        conclude(&run, outcome, &args, terminal);
+    }
+    Ok(ExitCode::from(match state {
+        ChildState::Exited(code) => code as u8,
+        ChildState::Killed(signal) => 128u8.wrapping_add(signal as u8),
+        ChildState::Running | ChildState::Stopped => 1,
+    }))
+}
+
+/// All that must exist before the program starts.
+struct Tracing {
+    run: PathBuf,
+    drain: Drain,
+    live_directory: PathBuf,
+    library: PathBuf,
+    program: PathBuf,
+    verdict: Verdict,
+}
+
+impl Tracing {
+    fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
+        let library = library::find()?;
+        let run = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+        let live_options = LiveOptions {
+            run_id: RunManifest::read(&run)?.id,
+            no_io: args.no_io,
+            wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
+            ..LiveOptions::default()
+        };
+        let live = Live::create(&run, &live_options)?;
+        let live_directory = live.directory().to_owned();
+        let drain_options = DrainOptions {
+            include: args.include.clone(),
+            exclude: args.exclude.clone(),
+            max_size: args.max_size,
+            ..DrainOptions::default()
+        };
+        let drain = Drain::new(live, &run, drain_options)?;
+        let program = search(&args.command[0]).unwrap_or_default();
+        let verdict = CString::new(program.as_os_str().as_bytes()).map_or(Verdict::Traceable, |path| elf::inspect(&path));
+        Ok(Tracing { run, drain, live_directory, library, program, verdict })
+    }
+
+    /// The program never started: leave nothing behind.
+    fn abandon(self) {
+        drop(self.drain);
+        if let Err(error) = weftline_drain::recover(&self.run, &weftline_drain::RecoverOptions::default()) {
+            say(&error.to_string());
+        }
+    }
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "weft: {text}");
+}
+
+/// Finds a program as a shell would.
+pub(crate) fn search(name: &OsStr) -> Option<PathBuf> {
+    let runnable = |path: &Path| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(|path| runnable(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|candidate| runnable(candidate))
+}
+
+/// Behind what is preloaded already.
+fn preload_value(library: &Path) -> OsString {
+    let mut value = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !value.is_empty() {
+        value.push(":");
+    }
+    value.push(library);
+    value
+}
+
+fn start(args: &RunArgs, tracing: Option<&Tracing>, signals: Signals, pid_directory: Option<PathBuf>) -> std::io::Result<Child> {
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    if let Some(tracing) = tracing {
+        command.env(LIVE_VARIABLE, &tracing.live_directory);
+        if !tracing.verdict.forbids_preload() {
+            command.env("LD_PRELOAD", preload_value(&tracing.library));
+        }
+    }
+    let pid_file = pid_directory.and_then(|directory| CString::new(directory.into_os_string().into_encoded_bytes()).ok()).map(PidFile::new);
+    signals.prepare(&mut command, pid_file);
+    command.spawn()
+}
+
+fn prepare_pid_directory(directory: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make --pid-dir {}", directory.display()))?;
+    directory.canonicalize().with_context(|| format!("cannot use --pid-dir {}", directory.display()))
+}
+
+fn cannot_start(program: &OsStr, error: &std::io::Error) -> ExitCode {
+    say(&format!("{}: {error}", program.to_string_lossy()));
+    ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 })
+}
+
+fn replace_by(command: &[OsString]) -> ExitCode {
+    let error = Command::new(&command[0]).args(&command[1..]).exec();
+    cannot_start(&command[0], &error)
+}
+
+/// Passes signals on and looks after the program; what to do about its state.
+fn attend(child: &Child, caught: Caught) -> Option<ChildState> {
+    if let Caught::Sent(signal) = caught {
+        signals::send(child.id(), signal);
+    }
+    match signals::look_at(child.id()) {
+        Ok(ChildState::Running) => None,
+        Ok(ChildState::Stopped) => {
+            signals::stop_self();
+            None
+        }
+        Ok(ended) => Some(ended),
+        Err(error) => {
+            say(&format!("cannot wait for the program: {error}"));
+            Some(ChildState::Exited(1))
+        }
+    }
+}
+
+fn wait_only(child: &Child, signals: Signals) -> ChildState {
+    loop {
+        if let Some(ended) = attend(child, signals.wait(std::time::Duration::from_secs(1))) {
+            return ended;
+        }
+    }
+}
+
+fn supervise(mut tracing: Tracing, child: &Child, signals: Signals, started: Instant) -> (Option<(PathBuf, Outcome)>, ChildState) {
+    let state = loop {
+        let pause = tracing.drain.poll();
+        tracing.drain.take_messages().iter().for_each(|message| say(message));
+        if let Some(ended) = attend(child, signals.wait(pause)) {
+            break ended;
+        }
+    };
+    let record = tracing.drain.record_mut();
+    record.exit = Some(match state {
+        ChildState::Killed(signal) => Exit { signal: Some(signal), ..Exit::default() },
+        ChildState::Exited(code) => Exit { code: Some(code), ..Exit::default() },
+        ChildState::Running | ChildState::Stopped => Exit::default(),
+    });
+    record.wall_ns = started.elapsed().as_nanos() as u64;
+    record.cpu_ns = signals::children_cpu_ns();
+    record.tree_io = tree_io().map(|io| IoCount { rchar: io.rchar, wchar: io.wchar });
+    if tracing.verdict != Verdict::Traceable {
+        record.processes.push(ProcessRecord {
+            pid: child.id(),
+            ppid: std::process::id(),
+            host: rundir::host(),
+            exe: tracing.program.display().to_string(),
+            untraced: Some(VERDICT_NAMES[tracing.verdict as usize].to_owned()),
+            ..ProcessRecord::default()
+        });
+    }
+    match tracing.drain.finish() {
+        Ok(outcome) => (Some((tracing.run, outcome)), state),
+        Err(error) => {
+            say(&format!("the trace could not be completed: {error}; `weft recover {}` tries again", tracing.run.display()));
+            (None, state)
+        }
+    }
+}
+
+fn conclude(run: &Path, outcome: Outcome, args: &RunArgs, terminal: Terminal) {
+    let record = outcome.record;
+    let lost: u64 = record.processes.iter().flat_map(|process| process.drops.values()).sum();
+    if args.quiet {
+        if lost > 0 {
+            say(&format!("{lost} events were lost; `weft check {}` tells why", run.display()));
+        }
+        return;
+    }
+    let shown = match args.output {
+        Some(_) => run.display().to_string(),
+        None => std::env::current_dir().ok().and_then(|cwd| run.strip_prefix(cwd).ok().map(|run| run.display().to_string())).unwrap_or_else(|| run.display().to_string()),
+    };
+    let text = summary::text(&shown, rundir::size_of(run), &[record], terminal.stderr());
+    let _ = write!(std::io::stderr(), "\n{text}");
+}

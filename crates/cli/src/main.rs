@@ -1,0 +1,53 @@
+//! `weft`: traces a program tree and tells what it did.
+//!
+//! `args` parses the command line; each verb is one file in `commands` that calls a library and prints. Data goes to stdout,
+//! talk to stderr. This crate is the only place for `anyhow`, printing and exit codes.
+//!
+//! Exit codes: `weft run` returns the program's own (128+N when a signal ended it, 126 and 127 as a shell would for a program
+//! that cannot be started). Every other verb: 0 fine, 1 failure or a gate not met, 2 wrong usage.
+
+mod args;
+mod commands;
+mod launcher;
+mod ledger;
+mod library;
+mod rundir;
+mod signals;
+mod summary;
+mod terminal;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Command, Options};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let terminal = terminal::Terminal::new(options.color);
+    let outcome = match options.command {
+        Command::Run(run) => commands::run::execute(run, terminal),
+        Command::Recover(given) => commands::recover::execute(&given, terminal),
+        Command::Info(given) => commands::info::execute(&given, terminal),
+        Command::Check(given) => commands::check::execute(&given, terminal),
+        Command::Env(given) => commands::env::execute(&given),
+        Command::Doctor(given) => commands::doctor::execute(&given, terminal),
+        Command::Completions { shell } => commands::pages::completions(shell),
+        Command::Man { directory } => commands::pages::man(directory.as_deref()),
+        Command::Docs { document } => commands::pages::document(document),
+    };
+    match outcome {
+        Ok(code) => code,
+        // A reader that has seen enough (`weft info | head`) is no failure.
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "weft: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}

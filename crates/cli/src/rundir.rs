@@ -1,0 +1,143 @@
+//! Run directories: made for a new run, found for a verb that reads one.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use weftline_format::manifest::{RUN_FILE, RunManifest, utc};
+
+use crate::{args, launcher};
+
+/// Where runs without `-o` go.
+pub(crate) const RUNS: &str = "weft-runs";
+
+/// Nanoseconds since the epoch.
+pub(crate) fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
+}
+
+/// Name of this host, as files carry it.
+pub(crate) fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_else(|_| "localhost".into())
+}
+
+/// Makes the directory and `run.json`, or joins a run that another node or rank has begun in the same `-o` directory.
+pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsString]) -> anyhow::Result<PathBuf> {
+    let created_ns = now_ns();
+    let program = command.first().map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
+    // `python3 train.py` is known by its script.
+    let script = command.get(1).filter(|_| program.starts_with("python")).map(|script| script.to_string_lossy());
+    let shown = name.map(str::to_owned).unwrap_or_else(|| match script {
+        Some(script) if script.ends_with(".py") => Path::new(&*script).file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        _ => program.into_owned(),
+    });
+    let id = random_id()?;
+    let directory = match output {
+        Some(output) => output.to_owned(),
+        None => Path::new(RUNS).join(format!("{}-{}-{}", utc::compact(created_ns), safe(&shown), &id[..4])),
+    };
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
+    let directory = directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
+    let launcher = launcher::identity();
+    let manifest = RunManifest {
+        id,
+        name: shown,
+        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
+        created: utc::rfc3339(created_ns),
+        created_ns,
+        host: host(),
+        node: launcher.node_id.clone().unwrap_or_else(host),
+        launcher,
+        tool_version: format!("weft {}", args::VERSION),
+        ..RunManifest::default()
+    };
+    match manifest.create(&directory) {
+        Err(error) if error.kind() == Some(io::ErrorKind::AlreadyExists) => Ok(directory),
+        Err(error) => Err(error).with_context(|| format!("cannot use the run directory {}", directory.display())),
+        Ok(()) => Ok(directory),
+    }
+}
+
+/// Sixteen random hexadecimal digits.
+fn random_id() -> anyhow::Result<String> {
+    let mut bytes = [0u8; 8];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom").context("cannot open /dev/urandom")?, &mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A name that is good in a path on any system.
+fn safe(name: &str) -> String {
+    let kept: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(40).collect();
+    if kept.trim_matches('.').is_empty() { "run".into() } else { kept }
+}
+
+/// What a verb was asked to read.
+pub(crate) enum Source {
+    /// A directory made by `weft run`.
+    Run(PathBuf),
+    /// Trace files of any kind.
+    Files(Vec<PathBuf>),
+}
+
+/// Finds what the user means: the newest run when nothing is given.
+pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
+    match given {
+        [] => newest().map(Source::Run),
+        [one] if one.join(RUN_FILE).is_file() => Ok(Source::Run(one.clone())),
+        [one] if one.is_dir() => {
+            let files = traces_in(one)?;
+            if files.is_empty() {
+                bail!("{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/", one.display());
+            }
+            Ok(Source::Files(files))
+        }
+        files => {
+            if let Some(missing) = files.iter().find(|file| !file.exists()) {
+                bail!("{}: no such file or directory", missing.display());
+            }
+            Ok(Source::Files(files.to_vec()))
+        }
+    }
+}
+
+fn newest() -> anyhow::Result<PathBuf> {
+    let entries = fs::read_dir(RUNS).with_context(|| format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`"))?;
+    // Names begin with the time, so the last in order is the newest.
+    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).is_file()).collect();
+    runs.sort();
+    runs.pop().with_context(|| format!("no run was given and {RUNS}/ holds none"))
+}
+
+/// Trace files directly in a directory, in order of their names.
+pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let is_trace = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with('.') && name != RUN_FILE && [".pfw", ".pfw.gz", ".json", ".json.gz"].iter().any(|end| name.ends_with(end))
+    };
+    let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).filter(is_trace).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Size of all trace files in a run.
+pub(crate) fn size_of(run: &Path) -> u64 {
+    traces_in(run).unwrap_or_default().iter().filter_map(|path| path.metadata().ok()).map(|data| data.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_safe() {
+        for (name, expected) in [("train.py", "train.py"), ("a b/c\n", "a_b_c_"), ("..", "run"), ("", "run")] {
+            assert_eq!(safe(name), expected);
+        }
+    }
+}

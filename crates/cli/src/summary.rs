@@ -1,0 +1,205 @@
+//! The summary that `weft run` prints at the end and `weft info` prints again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use weftline_format::manifest::{CallTotal, FileTotal, State, SupervisorRecord};
+
+use crate::ledger::{self, Direction};
+use crate::terminal::{self, Paint};
+
+/// All supervisors' records of a run, added up.
+pub(crate) struct Totals {
+    pub(crate) processes: usize,
+    pub(crate) images: usize,
+    pub(crate) events: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) drain_cpu_ns: u64,
+    pub(crate) calls: Vec<CallTotal>,
+    pub(crate) files: Vec<FileTotal>,
+    pub(crate) losses: BTreeMap<String, u64>,
+    pub(crate) dropped_members: u64,
+    pub(crate) dropped_events: u64,
+    pub(crate) untraced: Vec<String>,
+    pub(crate) open: bool,
+}
+
+impl Totals {
+    /// Adds up records.
+    pub(crate) fn of(records: &[SupervisorRecord]) -> Totals {
+        let mut calls: BTreeMap<(String, String), CallTotal> = BTreeMap::new();
+        let mut files: BTreeMap<String, FileTotal> = BTreeMap::new();
+        let mut losses = BTreeMap::new();
+        let mut pids = std::collections::BTreeSet::new();
+        let mut untraced = BTreeMap::<String, usize>::new();
+        for record in records {
+            for call in &record.calls {
+                let sum = calls.entry((call.cat.clone(), call.name.clone())).or_insert_with(|| CallTotal {
+                    name: call.name.clone(),
+                    cat: call.cat.clone(),
+                    ..CallTotal::default()
+                });
+                sum.count += call.count;
+                sum.time_ns += call.time_ns;
+                sum.bytes += call.bytes;
+            }
+            for file in &record.files {
+                let sum = files.entry(file.path.clone()).or_insert_with(|| FileTotal { path: file.path.clone(), ..FileTotal::default() });
+                sum.reads += file.reads;
+                sum.writes += file.writes;
+                sum.read_bytes += file.read_bytes;
+                sum.write_bytes += file.write_bytes;
+                sum.time_ns += file.time_ns;
+            }
+            for process in &record.processes {
+                pids.insert((process.host.clone(), process.pidns, process.pid, process.start));
+                for (reason, count) in &process.drops {
+                    *losses.entry(reason.clone()).or_insert(0) += count;
+                }
+                if let Some(reason) = &process.untraced {
+                    *untraced.entry(format!("{}: {reason}", ledger::program(process))).or_default() += 1;
+                }
+            }
+        }
+        let mut calls: Vec<CallTotal> = calls.into_values().collect();
+        calls.sort_by_key(|call| std::cmp::Reverse(call.time_ns));
+        let mut files: Vec<FileTotal> = files.into_values().collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.time_ns));
+        let sum = |part: fn(&SupervisorRecord) -> u64| records.iter().map(part).sum();
+        Totals {
+            processes: pids.len(),
+            images: records.iter().map(|record| record.processes.len()).sum(),
+            events: records.iter().flat_map(|record| &record.processes).map(|process| process.events).sum(),
+            wall_ns: records.iter().map(|record| record.wall_ns).max().unwrap_or(0),
+            cpu_ns: sum(|record| record.cpu_ns),
+            drain_cpu_ns: sum(|record| record.drain_cpu_ns),
+            calls,
+            files,
+            losses,
+            dropped_members: sum(|record| record.dropped_members),
+            dropped_events: sum(|record| record.dropped_events),
+            untraced: untraced.into_iter().map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what }).collect(),
+            open: records.iter().any(|record| record.state == State::Open),
+        }
+    }
+
+    /// Events that are missing from the trace.
+    pub(crate) fn lost(&self) -> u64 {
+        self.losses.values().sum()
+    }
+}
+
+/// The summary as text.
+pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord], paint: Paint) -> String {
+    let totals = Totals::of(records);
+    let mut out = String::new();
+    let mut row = |label: &str, value: &str| {
+        let _ = writeln!(out, "{}  {value}", paint.dim(&format!("{label:>9}")));
+    };
+    row("run", &paint.strong(where_));
+    let per_event = if totals.events > 0 { format!(", {:.1} bytes an event", trace_bytes as f64 / totals.events as f64) } else { String::new() };
+    row("time", &format!("{} wall, {} CPU; tracing took {} CPU beside it", terminal::time(totals.wall_ns), terminal::time(totals.cpu_ns), terminal::time(totals.drain_cpu_ns)));
+    row(
+        "traced",
+        &format!(
+            "{} events of {} {} ({} images); {}{per_event}",
+            terminal::count(totals.events),
+            totals.processes,
+            if totals.processes == 1 { "process" } else { "processes" },
+            totals.images,
+            terminal::bytes(trace_bytes)
+        ),
+    );
+    let lost = totals.lost();
+    if lost == 0 {
+        row("lost", &paint.good("nothing"));
+    } else {
+        let reasons: Vec<String> = totals.losses.iter().map(|(reason, n)| format!("{} {reason}", terminal::count(*n))).collect();
+        row("lost", &paint.bad(&format!("{} events ({})", terminal::count(lost), reasons.join(", "))));
+    }
+    if totals.dropped_members > 0 {
+        row("dropped", &format!("the oldest {} events ({} members), to keep within --max-size", terminal::count(totals.dropped_events), totals.dropped_members));
+    }
+    let ledger = ledger::ledger(records);
+    row("coverage", &coverage(ledger.tree_read, ledger.tree_write));
+    for untraced in totals.untraced.iter().take(5) {
+        row("untraced", &terminal::printable(untraced));
+    }
+    if totals.untraced.len() > 5 {
+        row("untraced", &format!("… and {} more; weft check lists them", totals.untraced.len() - 5));
+    }
+    if totals.open {
+        row("open", "processes of this run are still running; weft info shows them when they are done");
+    }
+    if totals.events > 0 {
+        let _ = write!(out, "\n{}", calls("calls by time", totals.calls.iter().take(8), paint));
+        let mut by_bytes: Vec<&CallTotal> = totals.calls.iter().filter(|call| call.bytes > 0).collect();
+        by_bytes.sort_by_key(|call| std::cmp::Reverse(call.bytes));
+        if !by_bytes.is_empty() {
+            let _ = write!(out, "\n{}", calls("calls by bytes", by_bytes.into_iter().take(5), paint));
+        }
+        if !totals.files.is_empty() {
+            let _ = write!(out, "\n{}", files(&totals.files, paint));
+        }
+    }
+    out
+}
+
+/// `99.8% of 1.2 GiB read, 100% of 34 MiB written`
+pub(crate) fn coverage(read: Option<Direction>, write: Option<Direction>) -> String {
+    let part = |direction: Option<Direction>, verb: &str| {
+        direction.map(|direction| {
+            let countable = direction.kernel.saturating_sub(direction.before);
+            let percent = (direction.percent() * 10.0).floor() / 10.0;
+            format!("{percent}% of {} {verb}", terminal::bytes(countable))
+        })
+    };
+    match (part(read, "read"), part(write, "written")) {
+        (Some(read), Some(write)) => format!("{read}, {write}, as the kernel counts"),
+        _ => "not known before the run is complete".into(),
+    }
+}
+
+fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Paint) -> String {
+    let mut rows = vec![vec![title.to_owned(), "count".into(), "time".into(), "mean".into(), "bytes".into()]];
+    for call in calls {
+        rows.push(vec![
+            call.name.clone(),
+            terminal::count(call.count),
+            terminal::time(call.time_ns),
+            terminal::time(call.time_ns / call.count.max(1)),
+            if call.bytes > 0 { terminal::bytes(call.bytes) } else { "-".into() },
+        ]);
+    }
+    heading(&terminal::table(&rows, "  "), paint)
+}
+
+fn files(files: &[FileTotal], paint: Paint) -> String {
+    let mut rows = vec![vec!["files by time".to_owned(), "reads".into(), "writes".into(), "read".into(), "written".into(), "time".into()]];
+    for file in files.iter().take(8) {
+        rows.push(vec![
+            shortened(&terminal::printable(&file.path), 56),
+            terminal::count(file.reads),
+            terminal::count(file.writes),
+            terminal::bytes(file.read_bytes),
+            terminal::bytes(file.write_bytes),
+            terminal::time(file.time_ns),
+        ]);
+    }
+    heading(&terminal::table(&rows, "  "), paint)
+}
+
+/// The first line of a table stands out.
+fn heading(table: &str, paint: Paint) -> String {
+    match table.split_once('\n') {
+        Some((first, rest)) => format!("{}\n{rest}", paint.dim(first)),
+        None => table.to_owned(),
+    }
+}
+
+/// The end of a path says most.
+fn shortened(path: &str, width: usize) -> String {
+    let length = path.chars().count();
+    if length <= width { path.to_owned() } else { format!("…{}", path.chars().skip(length - width + 1).collect::<String>()) }
+}

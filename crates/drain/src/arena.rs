@@ -1,0 +1,490 @@
+//! Arenas and control pages as mapped memory: the only place that touches what traced processes write.
+//!
+//! Another process may write at any time, may have died half-way, and may have scribbled over anything. So everything is
+//! read by copy, plain fields only after the atomic that publishes them, and no index or length is believed unchecked.
+
+#[cfg(test)]
+pub(crate) mod writer;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use weftline_recorder::layout::{
+    ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE,
+    Control, GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT,
+    ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
+};
+use weftline_recorder::{names, process, sys};
+
+/// A shared, writable mapping of a file's start.
+struct Mapping {
+    at: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is shared with other processes anyway; all access goes through atomics or volatile copies.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nothing keeps a reference into the mapping beyond the owner that is being dropped.
+        unsafe { sys::unmap(self.at.as_ptr(), self.length) };
+    }
+}
+
+impl Mapping {
+    /// Maps a file that is at least `length` bytes long: pages beyond the end would fault.
+    fn of(file: &File, length: usize) -> io::Result<Mapping> {
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
+        }
+        sys::map_shared(file.as_raw_fd(), length)
+            .and_then(NonNull::new)
+            .map(|at| Mapping { at, length })
+            .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped"))
+    }
+
+    fn open(path: &Path, length: usize) -> io::Result<Mapping> {
+        Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
+    }
+
+    /// Makes a file with all its blocks reserved.
+    fn create(path: &Path, length: usize) -> io::Result<Mapping> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        sys::allocate(file.as_raw_fd(), length)
+            .map_err(io::Error::from_raw_os_error)
+            .and_then(|_| Mapping::of(&file, length))
+            .inspect_err(|_| {
+                // A part of it may be there; the error says more than a failed removal would.
+                let _ = std::fs::remove_file(path);
+            })
+    }
+}
+
+/// What a new control page says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ControlFacts {
+    pub clock: u32,
+    pub options: u32,
+    pub max_pieces: u32,
+    pub wait_limit: u64,
+}
+
+/// The control page of a live directory.
+pub(crate) struct ControlPage(Mapping);
+
+impl ControlPage {
+    pub(crate) fn create(path: &Path, facts: ControlFacts) -> io::Result<ControlPage> {
+        let mapping = Mapping::create(path, CONTROL_SIZE)?;
+        let page = mapping.at.as_ptr().cast::<Control>();
+        // SAFETY: a new file of zeros that no other process knows yet, large enough for a Control.
+        unsafe {
+            (*page).magic = CONTROL_MAGIC;
+            (*page).version = LAYOUT_VERSION;
+            (*page).clock = facts.clock;
+            (*page).options = facts.options;
+            (*page).max_pieces = facts.max_pieces;
+            (*page).wait_limit = facts.wait_limit;
+        }
+        Ok(ControlPage(mapping))
+    }
+
+    /// Maps the page of an existing live directory; nothing when it is not one of this layout.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<ControlPage>> {
+        let page = ControlPage(Mapping::open(path, CONTROL_SIZE)?);
+        let control = page.get();
+        Ok((control.magic == CONTROL_MAGIC && control.version == LAYOUT_VERSION).then_some(page))
+    }
+
+    pub(crate) fn get(&self) -> &Control {
+        // SAFETY: the mapping is CONTROL_SIZE bytes and page-aligned; plain fields are written before anyone else maps it.
+        unsafe { self.0.at.cast::<Control>().as_ref() }
+    }
+}
+
+/// Which segment of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SegmentAt {
+    pub piece: u8,
+    pub index: u8,
+}
+
+/// A segment's header, copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentFacts {
+    pub state: u32,
+    /// Records that were begun.
+    pub taken: u32,
+    pub slot: u32,
+    pub tid: u32,
+    pub generation: u64,
+    pub anchor_ticks: u64,
+    pub anchor_mono: u64,
+    pub taken_by: u64,
+    pub sequence: u64,
+}
+
+/// A record, copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordFacts {
+    pub head: u32,
+    pub path: u32,
+    pub start: u64,
+    pub end: u64,
+    pub fd: i32,
+    pub detail: u32,
+    pub size: i64,
+    pub ret: i64,
+    pub offset: i64,
+    pub extra: u64,
+}
+
+/// What a process slot says from its birth on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlotFacts {
+    pub pid: u32,
+    pub ppid: u32,
+    pub generation: u64,
+    pub pid_namespace: u64,
+    pub nonce: u64,
+    pub born_ticks: u64,
+    pub born_mono: u64,
+    pub born_real: u64,
+    pub born_boot: u64,
+    pub exe: u32,
+    pub command: u32,
+    pub cwd: u32,
+    pub parent_slot: u32,
+    pub rank: i32,
+    pub io_start: KernelIo,
+}
+
+/// What a process slot says at the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotEnd {
+    pub ended_ticks: u64,
+    pub exit_status: i32,
+    pub exec_verdict: u32,
+    pub exec_path: u32,
+    pub habits: u32,
+    pub io_end: KernelIo,
+    pub cpu_ns: u64,
+    pub max_rss_kib: u64,
+    pub losses: [u64; LOSS_REASONS],
+}
+
+/// Copies a plain field that another process may be writing.
+macro_rules! copy {
+    ($at:ident . $field:ident) => {
+        // A volatile read keeps the compiler from assuming that two reads agree.
+        (&raw const (*$at).$field).read_volatile()
+    };
+}
+
+/// One arena: its base piece, and growth pieces as far as they were needed.
+pub(crate) struct Arena {
+    number: u64,
+    directory: PathBuf,
+    inode: u64,
+    base: Mapping,
+    grown: Vec<OnceLock<Mapping>>,
+}
+
+impl Arena {
+    pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
+        directory.join(format!("a{number}"))
+    }
+
+    /// Makes an empty arena.
+    pub(crate) fn create(directory: &Path, number: u64, clock: u32) -> io::Result<Arena> {
+        let base = Mapping::create(&Arena::path(directory, number), PIECE_SIZE)?;
+        // SAFETY: a new file of PIECE_SIZE zeros that no process uses yet.
+        unsafe { process::init_arena(base.at.as_ptr().cast(), number, clock) };
+        Arena::around(directory, number, base)
+    }
+
+    /// Maps an existing arena; nothing when it is not (yet) one of this layout.
+    pub(crate) fn open(directory: &Path, number: u64) -> io::Result<Option<Arena>> {
+        let arena = Arena::around(directory, number, Mapping::open(&Arena::path(directory, number), PIECE_SIZE)?)?;
+        let header = arena.header();
+        let known = header.magic.load(Ordering::Acquire) == ARENA_MAGIC && header.version == LAYOUT_VERSION;
+        Ok(known.then_some(arena))
+    }
+
+    fn around(directory: &Path, number: u64, base: Mapping) -> io::Result<Arena> {
+        let inode = std::fs::metadata(Arena::path(directory, number))?.ino();
+        let grown = (1..MAX_PIECES).map(|_| OnceLock::new()).collect();
+        Ok(Arena { number, directory: directory.to_owned(), inode, base, grown })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Inode of the base piece, by which `/proc/PID/maps` shows it.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    pub(crate) fn header(&self) -> &ArenaHeader {
+        // SAFETY: the base piece begins with its header; fields that change are atomics.
+        unsafe { self.base.at.cast::<ArenaHeader>().as_ref() }
+    }
+
+    /// Address of a piece, mapping it when a process made it meanwhile.
+    fn piece(&self, index: usize) -> Option<*mut u8> {
+        if index == 0 {
+            return Some(self.base.at.as_ptr());
+        }
+        let cell = self.grown.get(index - 1)?;
+        if cell.get().is_none() {
+            let path = self.directory.join(format!("a{}.{index}", self.number));
+            // A second mapping of the same piece, made by another thread at the same time, is simply dropped.
+            let _ = cell.set(Mapping::open(&path, PIECE_SIZE).ok()?);
+        }
+        cell.get().map(|mapping| mapping.at.as_ptr())
+    }
+
+    fn pieces_used(&self) -> usize {
+        (self.header().pieces_used.load(Ordering::Acquire) as usize).clamp(1, MAX_PIECES)
+    }
+
+    /// Pieces that hold segments, with the number of segments of each.
+    pub(crate) fn segment_pieces(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        (0..self.pieces_used())
+            .filter(|index| self.header().pieces[*index].used_for.load(Ordering::Acquire) == piece_use::SEGMENTS)
+            .map(|index| (index, if index == 0 { BASE_SEGMENTS } else { GROWN_SEGMENTS }))
+    }
+
+    /// Segments that a process could take at once.
+    pub(crate) fn free_segments(&self) -> u32 {
+        self.segment_pieces().map(|(piece, _)| self.header().pieces[piece].free.load(Ordering::Relaxed).count_ones()).sum()
+    }
+
+    /// Segments that were handed out and not freed yet, whatever their state.
+    pub(crate) fn used_segments(&self) -> Vec<SegmentAt> {
+        let mut used = Vec::new();
+        for (piece, count) in self.segment_pieces() {
+            let free = self.header().pieces[piece].free.load(Ordering::Acquire);
+            used.extend(
+                (0..count)
+                    .filter(|index| free >> index & 1 == 0)
+                    .map(|index| SegmentAt { piece: piece as u8, index: index as u8 }),
+            );
+        }
+        used
+    }
+
+    fn segment(&self, at: SegmentAt) -> Option<*mut SegmentHeader> {
+        let (piece, index) = (usize::from(at.piece), usize::from(at.index));
+        let (first, count) = if piece == 0 { (BASE_SEGMENTS_AT, BASE_SEGMENTS) } else { (0, GROWN_SEGMENTS) };
+        let start = self.piece(piece)?;
+        // SAFETY: the index was checked against the number of segments that fit into the mapped piece.
+        (index < count).then(|| unsafe { start.add(first + index * SEGMENT_SIZE).cast() })
+    }
+
+    /// The header of a segment; nothing when its piece cannot be mapped.
+    pub(crate) fn segment_facts(&self, at: SegmentAt) -> Option<SegmentFacts> {
+        let segment = self.segment(at)?;
+        // SAFETY: a segment header in mapped memory; plain fields were published by `state`.
+        unsafe {
+            Some(SegmentFacts {
+                state: (*segment).state.load(Ordering::Acquire),
+                taken: (*segment).next.load(Ordering::Relaxed).min(RECORDS_PER_SEGMENT),
+                slot: copy!(segment.slot),
+                tid: copy!(segment.tid),
+                generation: copy!(segment.generation),
+                anchor_ticks: copy!(segment.anchor_ticks),
+                anchor_mono: copy!(segment.anchor_mono),
+                taken_by: (*segment).taken_by.load(Ordering::Acquire),
+                sequence: copy!(segment.sequence),
+            })
+        }
+    }
+
+    /// A record, or nothing when it was never finished.
+    #[inline]
+    pub(crate) fn record(&self, at: SegmentAt, index: u32) -> Option<RecordFacts> {
+        if index >= RECORDS_PER_SEGMENT {
+            return None;
+        }
+        let segment = self.segment(at)?;
+        // SAFETY: records lie behind the header, and the index was checked; plain fields were published by `head`.
+        unsafe {
+            let record = segment.cast::<Record>().add(1 + index as usize);
+            let head = (*record).head.load(Ordering::Acquire);
+            (head != 0).then(|| RecordFacts {
+                head,
+                path: copy!(record.path),
+                start: copy!(record.start),
+                end: copy!(record.end),
+                fd: copy!(record.fd),
+                detail: copy!(record.detail),
+                size: copy!(record.size),
+                ret: copy!(record.ret),
+                offset: copy!(record.offset),
+                extra: copy!(record.extra),
+            })
+        }
+    }
+
+    /// Notes in a segment which member its records go to; 0 takes it back.
+    pub(crate) fn set_taken_by(&self, at: SegmentAt, taken_by: u64) {
+        if let Some(segment) = self.segment(at) {
+            // SAFETY: a segment header in mapped memory; only the drain writes this word while the segment is in use.
+            unsafe { (*segment).taken_by.store(taken_by, Ordering::Release) };
+        }
+    }
+
+    /// Gives a segment back: its records are zeroed, since a process takes zero for "not written".
+    ///
+    /// The order matters to whoever comes after a kill in between: `taken_by` stays until nothing is left to encode.
+    pub(crate) fn release(&self, at: SegmentAt) {
+        let Some(segment) = self.segment(at) else { return };
+        let piece = &self.header().pieces[usize::from(at.piece)];
+        let bit = 1u64 << at.index;
+        // SAFETY: the segment is closed or its process is dead, so nobody writes into it until the free bit is set.
+        unsafe {
+            let used = (*segment).next.load(Ordering::Relaxed).min(RECORDS_PER_SEGMENT) as usize;
+            let records = segment.cast::<Record>().add(1).cast::<u8>();
+            records.write_bytes(0, used * size_of::<Record>());
+            (*segment).state.store(segment_state::FREE, Ordering::Release);
+            (*segment).next.store(0, Ordering::Relaxed);
+            (*segment).taken_by.store(0, Ordering::Release);
+        }
+        piece.closed.fetch_and(!bit, Ordering::AcqRel);
+        piece.free.fetch_or(bit, Ordering::Release);
+    }
+
+    fn slot(&self, index: u32) -> Option<*mut ProcessSlot> {
+        // SAFETY: the slots lie inside the base piece, and the index is checked.
+        ((index as usize) < PROCESS_SLOTS)
+            .then(|| unsafe { self.base.at.as_ptr().add(PROCESSES_AT).cast::<ProcessSlot>().add(index as usize) })
+    }
+
+    /// See [`process_state`].
+    pub(crate) fn slot_state(&self, index: u32) -> u32 {
+        // SAFETY: a slot in mapped memory; the state is atomic.
+        self.slot(index).map_or(process_state::FREE, |slot| unsafe { (*slot).state.load(Ordering::Acquire) })
+    }
+
+    pub(crate) fn slot_facts(&self, index: u32) -> SlotFacts {
+        let Some(slot) = self.slot(index) else { return SlotFacts::default() };
+        // SAFETY: a slot in mapped memory; plain fields were published by its state.
+        unsafe {
+            SlotFacts {
+                pid: copy!(slot.pid),
+                ppid: copy!(slot.ppid),
+                generation: copy!(slot.generation),
+                pid_namespace: copy!(slot.pid_namespace),
+                nonce: copy!(slot.nonce),
+                born_ticks: copy!(slot.born_ticks),
+                born_mono: copy!(slot.born_mono),
+                born_real: copy!(slot.born_real),
+                born_boot: copy!(slot.born_boot),
+                exe: copy!(slot.exe),
+                command: copy!(slot.command),
+                cwd: copy!(slot.cwd),
+                parent_slot: copy!(slot.parent_slot),
+                rank: copy!(slot.rank),
+                io_start: copy!(slot.io_start),
+            }
+        }
+    }
+
+    /// Pid that the parent saw, 0 when it did not say.
+    pub(crate) fn pid_outside(&self, index: u32) -> u32 {
+        // SAFETY: a slot in mapped memory; the field is atomic.
+        self.slot(index).map_or(0, |slot| unsafe { (*slot).pid_outside.load(Ordering::Acquire) })
+    }
+
+    pub(crate) fn slot_end(&self, index: u32) -> Option<SlotEnd> {
+        let slot = self.slot(index)?;
+        // SAFETY: a slot in mapped memory; plain fields were published by its state.
+        unsafe {
+            Some(SlotEnd {
+                ended_ticks: (*slot).ended_ticks.load(Ordering::Acquire),
+                exit_status: (*slot).exit_status.load(Ordering::Relaxed),
+                exec_verdict: (*slot).exec_verdict.load(Ordering::Relaxed),
+                exec_path: (*slot).exec_path.load(Ordering::Relaxed),
+                habits: (*slot).habits.load(Ordering::Relaxed),
+                io_end: copy!(slot.io_end),
+                cpu_ns: copy!(slot.cpu_user).saturating_add(copy!(slot.cpu_system)),
+                max_rss_kib: copy!(slot.max_rss),
+                losses: std::array::from_fn(|reason| (&(*slot).losses)[reason].load(Ordering::Relaxed)),
+            })
+        }
+    }
+
+    /// Adds to what is known of a living process from outside.
+    pub(crate) fn note_habit(&self, index: u32, habit: u32) {
+        if let Some(slot) = self.slot(index) {
+            // SAFETY: a slot in mapped memory; the field is atomic.
+            unsafe { (*slot).habits.fetch_or(habit, Ordering::Relaxed) };
+        }
+    }
+
+    pub(crate) fn free_slot(&self, index: u32) {
+        if let Some(slot) = self.slot(index) {
+            // SAFETY: a slot in mapped memory; the field is atomic, and its process is dead.
+            unsafe { (*slot).state.store(process_state::FREE, Ordering::Release) };
+        }
+    }
+
+    /// Base id and bytes of a name; nothing when the id cannot be one.
+    pub(crate) fn name(&self, id: u32) -> Option<(u32, &[u8])> {
+        let piece = names::piece_of(id);
+        if id == 0 || piece >= MAX_PIECES {
+            return None;
+        }
+        // SAFETY: the piece is mapped for as long as `self` lives, and `entry` checks offset and length against it.
+        // Published names never change.
+        self.piece(piece).map(|start| unsafe { names::entry(start, id) })
+    }
+
+    /// Makes an arena that no process uses any more an empty one, as new. Growth pieces are removed.
+    pub(crate) fn reset(&mut self) {
+        self.remove_growth();
+        for at in self.used_segments() {
+            // Handed out to a process that died before it could say so.
+            self.release(at);
+        }
+        let clock = self.header().clock;
+        let heap = (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
+        let base = self.base.at.as_ptr();
+        // SAFETY: no process uses the arena (all its slots are free), and these parts lie inside the base piece. The header
+        // goes first: whoever looks at a half-reset arena sees none.
+        unsafe {
+            base.write_bytes(0, size_of::<ArenaHeader>());
+            base.add(PROCESSES_AT).write_bytes(0, BASE_INDEX_AT - PROCESSES_AT);
+            base.add(BASE_INDEX_AT).write_bytes(0, BASE_HEAP_AT - BASE_INDEX_AT + heap);
+            process::init_arena(base.cast(), self.number, clock);
+        }
+    }
+
+    /// Unmaps and removes all growth pieces.
+    fn remove_growth(&mut self) {
+        for index in 1..MAX_PIECES {
+            let made = self.header().pieces[index].used_for.load(Ordering::Acquire) != piece_use::NONE;
+            let mapped = self.grown[index - 1].take().is_some();
+            if made || mapped {
+                // It may never have come into being; what is left over goes with the directory.
+                let _ = std::fs::remove_file(self.directory.join(format!("a{}.{index}", self.number)));
+            }
+        }
+    }
+
+    /// Removes the arena's files.
+    pub(crate) fn remove(mut self) {
+        self.remove_growth();
+        let _ = std::fs::remove_file(Arena::path(&self.directory, self.number));
+    }
+}

@@ -1,0 +1,184 @@
+//! For tests: writes into an arena what a traced process would write, one store at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weftline_recorder::calls::Call;
+use weftline_recorder::layout::{KernelIo, NO_OFFSET, Record, pool_state, process_state, segment_state};
+use weftline_recorder::{clock, names, sys};
+
+use super::{Arena, ControlPage, RecordFacts, SegmentAt};
+
+/// A pid that no process has.
+pub(crate) const NOBODY: u32 = 4_000_000_000;
+
+/// A program that records into an arena of a live directory.
+pub(crate) struct Program {
+    pub arena: Arc<Arena>,
+    pub slot: u32,
+    generation: u64,
+    /// The segment that each thread writes into.
+    current: std::collections::HashMap<u32, SegmentAt>,
+}
+
+impl Program {
+    /// Claims a ready arena and a slot in it, as a new image with this pid.
+    pub(crate) fn start(live: &Path, pid: u32) -> Program {
+        let control = ControlPage::open(&live.join("ctl")).expect("a control page").expect("of this layout");
+        let words = &control.get().pool;
+        let number = words.iter().position(|word| word.load(Ordering::Acquire) == pool_state::READY).expect("a ready arena");
+        words[number].store(pool_state::CLAIMED | u64::from(pid), Ordering::Release);
+        let arena = Arc::new(Arena::open(live, number as u64).expect("an arena").expect("of this layout"));
+        Program::in_arena(arena, pid, 0)
+    }
+
+    /// A forked child in the same arena.
+    pub(crate) fn fork(&self, pid: u32) -> Program {
+        Program::in_arena(Arc::clone(&self.arena), pid, self.slot + 1)
+    }
+
+    fn in_arena(arena: Arc<Arena>, pid: u32, parent_slot: u32) -> Program {
+        let slot = (0..).find(|slot| arena.slot_state(*slot) == process_state::FREE).expect("a free slot");
+        let generation = arena.header().generations.fetch_add(1, Ordering::AcqRel) + 1;
+        let at = arena.slot(slot).expect("inside the arena");
+        let (exe, command, cwd) = (intern(&arena, 0, b"/bin/test"), intern(&arena, 0, b"test\0-x\0"), intern(&arena, 0, b"/home/u"));
+        // SAFETY: the test owns the slot until its state is LIVE.
+        unsafe {
+            (*at).pid = pid;
+            (*at).ppid = 1;
+            (*at).generation = generation;
+            (*at).pid_namespace = crate::procfs::Host::here().pid_namespace;
+            (*at).nonce = 0x1234_5678_9abc_def0 ^ arena.number();
+            (*at).born_ticks = clock::ticks();
+            (*at).born_mono = clock::monotonic();
+            (*at).born_real = clock::read(libc::CLOCK_REALTIME);
+            (*at).born_boot = clock::read(libc::CLOCK_BOOTTIME);
+            (*at).exe = exe;
+            (*at).command = command;
+            (*at).cwd = cwd;
+            (*at).parent_slot = parent_slot;
+            (*at).rank = -1;
+            (*at).io_start = KernelIo::default();
+            (*at).io_end = KernelIo::UNKNOWN;
+            (*at).exit_status.store(-1, Ordering::Relaxed);
+            (*at).state.store(process_state::LIVE, Ordering::Release);
+        }
+        Program { arena, slot, generation, current: std::collections::HashMap::new() }
+    }
+
+    pub(crate) fn intern(&self, base: u32, bytes: &[u8]) -> u32 {
+        intern(&self.arena, base, bytes)
+    }
+
+    /// The directory it was started in.
+    pub(crate) fn cwd(&self) -> u32 {
+        self.arena.slot_facts(self.slot).cwd
+    }
+
+    /// Records one event of a thread, taking a segment when the thread has none or it is full.
+    pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
+        loop {
+            let at = *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
+            let segment = self.arena.segment(at).expect("a segment");
+            // SAFETY: the test is the only writer of this segment.
+            unsafe {
+                let index = (*segment).next.fetch_add(1, Ordering::Relaxed);
+                if index < super::RECORDS_PER_SEGMENT {
+                    let place = segment.cast::<Record>().add(1 + index as usize);
+                    (*place).path = record.path;
+                    (*place).start = record.start;
+                    (*place).end = record.end;
+                    (*place).fd = record.fd;
+                    (*place).detail = record.detail;
+                    (*place).size = record.size;
+                    (*place).ret = record.ret;
+                    (*place).offset = record.offset;
+                    (*place).extra = record.extra;
+                    (*place).head.store(record.head, Ordering::Release);
+                    return;
+                }
+            }
+            self.close(tid);
+        }
+    }
+
+    /// Takes a record without ever finishing it.
+    pub(crate) fn begin_record(&mut self, tid: u32) {
+        let at = *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
+        let segment = self.arena.segment(at).expect("a segment");
+        // SAFETY: the test is the only writer of this segment.
+        unsafe { (*segment).next.fetch_add(1, Ordering::Relaxed) };
+    }
+
+    /// The thread ends.
+    pub(crate) fn close(&mut self, tid: u32) {
+        let Some(at) = self.current.remove(&tid) else { return };
+        let segment = self.arena.segment(at).expect("a segment");
+        // SAFETY: the test is the only writer of this segment.
+        unsafe { (*segment).state.store(segment_state::CLOSED, Ordering::Release) };
+        self.arena.header().pieces[usize::from(at.piece)].closed.fetch_or(1 << at.index, Ordering::Release);
+    }
+
+    /// The process announces its end.
+    pub(crate) fn end(&self, status: i32, io: KernelIo) {
+        let at = self.arena.slot(self.slot).expect("inside the arena");
+        // SAFETY: the test is the only writer of this slot.
+        unsafe {
+            (*at).io_end = io;
+            (*at).exit_status.store(status, Ordering::Relaxed);
+            (*at).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+            (*at).state.store(process_state::ENDED, Ordering::Release);
+        }
+    }
+
+    /// The process is about to become a program that cannot be traced.
+    pub(crate) fn exec_untraced(&self, verdict: u32, path: u32) {
+        let at = self.arena.slot(self.slot).expect("inside the arena");
+        // SAFETY: the test is the only writer of this slot.
+        unsafe {
+            (*at).exec_verdict.store(verdict, Ordering::Relaxed);
+            (*at).exec_path.store(path, Ordering::Relaxed);
+            (*at).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+            (*at).state.store(process_state::EXECUTING, Ordering::Release);
+        }
+    }
+}
+
+/// A call that took a moment just now.
+pub(crate) fn call(call: Call) -> RecordFacts {
+    let start = clock::ticks();
+    let head = u32::from(call as u16);
+    RecordFacts { head, path: 0, start, end: clock::ticks(), fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 }
+}
+
+fn intern(arena: &Arena, base: u32, bytes: &[u8]) -> u32 {
+    names::intern(arena.header(), base, bytes, |piece| arena.piece(piece), || false)
+}
+
+fn take_segment(arena: &Arena, slot: u32, generation: u64, tid: u32) -> SegmentAt {
+    let piece = &arena.header().pieces[0];
+    let free = piece.free.load(Ordering::Acquire);
+    assert_ne!(free, 0, "the arena is full");
+    let index = free.trailing_zeros() as u8;
+    piece.free.fetch_and(!(1 << index), Ordering::AcqRel);
+    piece.touched.fetch_or(1 << index, Ordering::Relaxed);
+    let at = SegmentAt { piece: 0, index };
+    let segment = arena.segment(at).expect("a segment");
+    let (anchor_ticks, anchor_mono) = clock::anchor();
+    // SAFETY: the bitmap gave the segment to this test alone.
+    unsafe {
+        (*segment).slot = slot;
+        (*segment).tid = tid;
+        (*segment).generation = generation;
+        (*segment).anchor_ticks = anchor_ticks;
+        (*segment).anchor_mono = anchor_mono;
+        (*segment).sequence = arena.header().segments_taken.fetch_add(1, Ordering::Relaxed);
+        (*segment).taken_by.store(0, Ordering::Relaxed);
+        (*segment).next.store(0, Ordering::Relaxed);
+        (*segment).state.store(segment_state::ACTIVE, Ordering::Release);
+    }
+    // Time passes between two segments.
+    sys::nap(1_000);
+    at
+}

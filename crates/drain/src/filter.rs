@@ -1,0 +1,87 @@
+//! Which paths are wanted: `--include` and `--exclude`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
+
+use crate::{DrainError, Result};
+
+/// Patterns as the user gave them. `*` stays within one directory, `**` does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Patterns {
+    pub include: Vec<String>,
+    pub exclude: Vec<String>,
+}
+
+/// The patterns, compiled.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    include: GlobSet,
+    exclude: GlobSet,
+}
+
+impl Filter {
+    pub(crate) fn new(patterns: &Patterns) -> Result<Filter> {
+        Ok(Filter { include: compile(&patterns.include)?, exclude: compile(&patterns.exclude)? })
+    }
+
+    /// Whether everything is wanted.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
+    }
+
+    /// Whether events on this path are wanted.
+    pub(crate) fn takes(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        (self.include.is_empty() || self.include.is_match(path)) && !self.exclude.is_match(path)
+    }
+}
+
+fn compile(patterns: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(glob(pattern).map_err(|source| DrainError::Pattern { pattern: pattern.clone(), source })?);
+    }
+    let all = || patterns.join(", ");
+    set.build().map_err(|source| DrainError::Pattern { pattern: all(), source })
+}
+
+fn glob(pattern: &str) -> std::result::Result<Glob, globset::Error> {
+    GlobBuilder::new(pattern).literal_separator(true).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(include: &[&str], exclude: &[&str], path: &str, wanted: bool) {
+        let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+        let patterns = Patterns { include: strings(include), exclude: strings(exclude) };
+        let filter = Filter::new(&patterns).expect("patterns");
+        assert_eq!(filter.takes(path.as_bytes()), wanted, "{patterns:?} {path}");
+    }
+
+    #[test]
+    fn patterns_select() {
+        check(&[], &[], "/any", true);
+        check(&["/data/**"], &[], "/data/a/b", true);
+        check(&["/data/**"], &[], "/etc/passwd", false);
+        check(&["/data/*"], &[], "/data/a/b", false);
+        check(&[], &["/usr/**", "/proc/**"], "/usr/lib/x", false);
+        check(&[], &["/usr/**"], "/data/x", true);
+        check(&["/data/**"], &["**/*.tmp"], "/data/a/b.tmp", false);
+        check(&["**/*.{bin,dat}"], &[], "/x/y.dat", true);
+        check(&["pipe:*"], &[], "pipe:[17]", true);
+    }
+
+    #[test]
+    fn wrong_patterns_are_named() {
+        let patterns = Patterns { include: vec!["/a[".to_owned()], ..Patterns::default() };
+        let error = Filter::new(&patterns).expect_err("not a pattern");
+        assert!(error.to_string().contains("/a["), "{error}");
+    }
+}

@@ -1,0 +1,114 @@
+//! One process image: who it is, what its file is called, and what has been written of it.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use weftline_format::identity::{Identity, held};
+
+use crate::arena::{Arena, SlotFacts};
+use crate::output::TraceFile;
+use crate::paths;
+use crate::procfs::Host;
+use crate::timeline::Timeline;
+use crate::totals::Totals;
+
+/// Longest name that a viewer is given; the whole command line is beside it.
+const NAME_LENGTH: usize = 100;
+
+/// Which use of which process slot. Unique until the arena is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ImageKey {
+    pub arena: u64,
+    pub slot: u32,
+    pub generation: u64,
+}
+
+/// A process image (or forked child) as the drain knows it.
+pub(crate) struct Image {
+    pub key: ImageKey,
+    pub arena: Arc<Arena>,
+    pub facts: SlotFacts,
+    /// What tells it from all others of its pid: AT_RANDOM, which is new for every exec, and the clock at birth, which
+    /// differs among forked children. Recovery computes the same.
+    pub tag: String,
+    /// The identity line's contents, but for the member's number.
+    pub identity: Identity,
+    /// Number of the next member; 0 is the file's head.
+    pub next_member: AtomicU64,
+    pub file: Arc<Mutex<TraceFile>>,
+    pub totals: Mutex<Totals>,
+}
+
+impl Image {
+    /// Reads a slot that is in use. `start` is the process's start in clock ticks since boot, where the kernel could be asked.
+    pub(crate) fn read(arena: &Arc<Arena>, slot: u32, host: &Host, timeline: &Timeline, start: Option<u64>) -> Image {
+        let facts = arena.slot_facts(slot);
+        let tag = format!("{:012x}", (facts.nonce ^ facts.born_ticks.rotate_left(17)) & 0xFFFF_FFFF_FFFF);
+        let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
+        let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
+        let command = text(facts.command);
+        let cmd: Vec<String> = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0).map(held).collect();
+        let exe = path(facts.exe);
+        let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
+        let identity = Identity {
+            pid: facts.pid,
+            at_ns: timeline.at(facts.born_ticks),
+            name: display_name(&cmd, &exe),
+            host: host.name.clone(),
+            boot: host.boot.clone(),
+            pidns: facts.pid_namespace,
+            start: start.unwrap_or(born_ticks),
+            nonce: tag.clone(),
+            ppid: facts.ppid,
+            exe,
+            cmd,
+            cwd: path(facts.cwd),
+            rank: u32::try_from(facts.rank).ok(),
+            seq: 0,
+        };
+        let file = TraceFile::new(format!("{}-{}-{tag}.pfw.gz", host.name, facts.pid));
+        Image {
+            key: ImageKey { arena: arena.number(), slot, generation: facts.generation },
+            arena: Arc::clone(arena),
+            facts,
+            tag,
+            identity,
+            next_member: AtomicU64::new(1),
+            file: Arc::new(Mutex::new(file)),
+            totals: Mutex::default(),
+        }
+    }
+}
+
+/// The command line as one text, the program without its directory.
+fn display_name(cmd: &[String], exe: &str) -> String {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut name = cmd.first().map(|first| base(first)).filter(|name| !name.is_empty()).unwrap_or_else(|| base(exe));
+    for word in cmd.iter().skip(1) {
+        if name.chars().count() + word.chars().count() >= NAME_LENGTH {
+            name.push_str(" …");
+            break;
+        }
+        name.push(' ');
+        name.push_str(word);
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_get_short_names() {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        for (cmd, exe, expected) in [
+            (words(&["/usr/bin/python3", "train.py", "-x"]), "/usr/bin/python3.11", "python3 train.py -x"),
+            (words(&[""]), "/bin/true", "true"),
+            (words(&[]), "", ""),
+            (words(&["sh", "-c", &"x".repeat(200)]), "/bin/sh", "sh -c …"),
+        ] {
+            assert_eq!(display_name(&cmd, exe), expected);
+        }
+    }
+}

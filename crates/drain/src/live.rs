@@ -1,0 +1,310 @@
+//! The live directory: where the arenas of one supervisor lie while its programs run.
+//!
+//! ```text
+//! <live>/ctl         control page, mapped by every traced process
+//! <live>/a<N>        arenas, a<N>.<K> their growth
+//! <live>/lock        locked by whoever drains
+//! <live>/clock       the timeline so far
+//! <live>/settings    what a recovery must know of the drain's options
+//! <live>/journal     images that ended
+//! <run>/run.d/<host>-<pid>-<start>.live    points at it
+//! ```
+//!
+//! Shared memory needs a file system whose pages belong to this kernel, so the run directory is used when it is on one, else
+//! a temporary directory of this node.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weftline_format::identity::held;
+use weftline_format::manifest::RECORD_DIR;
+use weftline_format::text::path_bytes;
+use weftline_recorder::clock;
+use weftline_recorder::layout::{MAX_PIECES, options};
+use weftline_recorder::process::LIVE_PATH_MAX;
+
+use crate::arena::{ControlFacts, ControlPage};
+use crate::error::DrainError;
+use crate::filter::Patterns;
+use crate::procfs::Host;
+use crate::timeline::Clock;
+use crate::{Result, system};
+
+/// How the programs are to record.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// The run's id, part of the directory's name where it cannot lie inside the run directory.
+    pub run_id: String,
+    /// Record process life only.
+    pub no_io: bool,
+    /// When an arena is full, let threads wait so long for the drain instead of dropping records.
+    pub wait_when_full: Option<Duration>,
+    /// Nobody will drain while the programs run: arenas grow, recovery comes later.
+    pub unsupervised: bool,
+    /// Growth limit: pieces of 4 MiB per arena.
+    pub max_pieces: usize,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        LiveOptions {
+            run_id: String::new(),
+            no_io: false,
+            wait_when_full: None,
+            unsupervised: false,
+            max_pieces: MAX_PIECES,
+        }
+    }
+}
+
+/// A live directory that this process drains.
+pub struct Live {
+    pub(crate) directory: PathBuf,
+    pub(crate) pointer: PathBuf,
+    pub(crate) control: ControlPage,
+    pub(crate) clock: Clock,
+    pub(crate) host: Host,
+    pub(crate) started_ns: i64,
+    /// Held for as long as the drain lives.
+    _lock: File,
+}
+
+impl Live {
+    /// Makes the live directory of this process for a run.
+    pub fn create(run: &Path, given: &LiveOptions) -> Result<Live> {
+        let host = Host::here();
+        let run = run.canonicalize().map_err(|error| DrainError::io(run, error))?;
+        let directory = make_directory(&run, &given.run_id, &host)?;
+        let lock = lock_directory(&directory)?;
+        let kind = clock::best_kind();
+        let clock_path = directory.join("clock");
+        let clock = Clock::create(&clock_path, kind).map_err(|error| DrainError::io(&clock_path, error))?;
+        let mut bits = 0;
+        for (on, bit) in [
+            (given.no_io, options::NO_IO),
+            (given.wait_when_full.is_some(), options::WAIT_WHEN_FULL),
+            (given.unsupervised, options::UNSUPERVISED),
+        ] {
+            bits |= if on { bit } else { 0 };
+        }
+        let facts = ControlFacts {
+            clock: kind as u32,
+            options: bits,
+            max_pieces: given.max_pieces.clamp(1, MAX_PIECES) as u32,
+            wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
+        };
+        let control_path = directory.join("ctl");
+        let control = ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
+        let started_ns = clock::read(libc::CLOCK_REALTIME) as i64;
+        let pointer = Pointer::path(&run, &host);
+        let pointed = Pointer {
+            path: held(directory.as_os_str().as_encoded_bytes()),
+            host: host.name.clone(),
+            boot: host.boot.clone(),
+            pid: host.pid,
+            start: host.start,
+            pidns: host.pid_namespace,
+            started_ns,
+        };
+        write_json(&pointer, &pointed)?;
+        Ok(Live { directory, pointer, control, clock, host, started_ns, _lock: lock })
+    }
+
+    /// What `WEFT_LIVE` must say.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Leaves the directory to the programs and a later recovery, without draining: for `weft env`.
+    pub fn leave(self) {}
+}
+
+/// `run.d/<host>-<pid>-<start>.live`: where recovery finds a live directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pointer {
+    pub path: String,
+    pub host: String,
+    pub boot: String,
+    pub pid: u32,
+    pub start: u64,
+    pub pidns: u64,
+    pub started_ns: i64,
+}
+
+impl Pointer {
+    fn path(run: &Path, host: &Host) -> PathBuf {
+        run.join(RECORD_DIR).join(format!("{}.live", host.file_stem()))
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        PathBuf::from(std::ffi::OsStr::from_bytes(&path_bytes(&self.path)))
+    }
+
+    /// All pointers of a run, with their own paths.
+    pub(crate) fn read_all(run: &Path) -> Result<Vec<(PathBuf, Pointer)>> {
+        let directory = run.join(RECORD_DIR);
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(DrainError::io(&directory, error)),
+        };
+        let mut found = Vec::new();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "live")
+                && let Some(pointer) = read_json::<Pointer>(&path)?
+            {
+                found.push((path, pointer));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(found)
+    }
+}
+
+/// What recovery must know of the drain's options.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settings {
+    pub patterns: Patterns,
+}
+
+impl Settings {
+    pub(crate) fn write(&self, live: &Path) -> Result<()> {
+        write_json(&live.join("settings"), self)
+    }
+
+    pub(crate) fn read(live: &Path) -> Result<Settings> {
+        Ok(read_json(&live.join("settings"))?.unwrap_or_default())
+    }
+}
+
+/// Writes a small file as a whole.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let fail = |error| DrainError::io(path, error);
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| DrainError::io(directory, error))?;
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(name);
+    let text = serde_json::to_vec_pretty(value).map_err(|error| fail(error.into()))?;
+    std::fs::write(&beside, text).map_err(fail)?;
+    std::fs::rename(&beside, path).map_err(fail)
+}
+
+/// Reads a small file; nothing when it is gone, which another recovery may have seen to.
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    match std::fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| DrainError::io(path, error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(DrainError::io(path, error)),
+    }
+}
+
+/// Opens and locks `<live>/lock`.
+pub(crate) fn lock_directory(directory: &Path) -> Result<File> {
+    let path = directory.join("lock");
+    let fail = |error| DrainError::io(&path, error);
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(fail)?;
+    match system::lock(&file).map_err(fail)? {
+        true => Ok(file),
+        false => Err(DrainError::Locked { path: directory.to_owned() }),
+    }
+}
+
+/// Finds a place for the live directory and makes it.
+fn make_directory(run: &Path, run_id: &str, host: &Host) -> Result<PathBuf> {
+    let mut tried = Vec::new();
+    let mut attempt = |parent: PathBuf, name: String, home: bool| match make_in(&parent, &name, home) {
+        Ok(directory) => Some(directory),
+        Err(why) => {
+            tried.push(format!("{}: {why}", parent.display()));
+            None
+        }
+    };
+    if let Some(directory) = attempt(run.join(".live"), host.file_stem(), true) {
+        return Ok(directory);
+    }
+    let variables = ["SLURM_TMPDIR", "TMPDIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", "/dev/shm"].map(PathBuf::from));
+    for place in places {
+        let own = place.join(format!("weft-{}", system::user()));
+        if let Some(directory) = attempt(own, format!("{run_id}-{}", host.file_stem()), false) {
+            return Ok(directory);
+        }
+    }
+    Err(DrainError::NoLocalDirectory { tried })
+}
+
+/// Makes `<parent>/<name>`, both for the owner only, or says why not. `in_run`: the parent may be another's.
+fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathBuf, String> {
+    let grand = parent.parent().unwrap_or(parent);
+    let (local, btrfs) = system::file_system(grand).map_err(|error| error.to_string())?;
+    if !local {
+        return Err("not a local file system".to_owned());
+    }
+    let private = || {
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        builder
+    };
+    match private().create(parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.to_string()),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(parent).map_err(|error| error.to_string())?;
+    // Others can make directories in a shared temporary directory, under our name too.
+    if !found.is_dir() || (!in_run && (found.uid() != system::user() || found.permissions().mode() & 0o077 != 0)) {
+        return Err("belongs to someone else".to_owned());
+    }
+    let directory = parent.join(name);
+    if directory.as_os_str().len() > LIVE_PATH_MAX {
+        return Err("the path is too long".to_owned());
+    }
+    match private().create(&directory) {
+        Ok(()) => {}
+        // Another drain went and took the empty parent with it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            private().create(parent).and_then(|()| private().create(&directory)).map_err(|error| error.to_string())?;
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    if btrfs && let Ok(opened) = File::open(&directory) {
+        system::no_copy_on_write(&opened);
+    }
+    Ok(directory)
+}
+
+/// Where a live directory goes before it is removed: whoever finds it there knows that nothing in it is needed.
+fn done_path(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(".done");
+    PathBuf::from(name)
+}
+
+/// Removes a live directory of which everything is written, and the pointer to it. May be repeated after a kill.
+pub(crate) fn remove(directory: &Path, pointer: &Path) -> Result<()> {
+    let missing_is_fine = |path: &Path, result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DrainError::io(path, error)),
+        _ => Ok(()),
+    };
+    let done = done_path(directory);
+    missing_is_fine(directory, std::fs::rename(directory, &done))?;
+    missing_is_fine(&done, std::fs::remove_dir_all(&done))?;
+    // `.live` or `weft-<uid>`, when nobody else uses it.
+    let _ = directory.parent().map(std::fs::remove_dir);
+    missing_is_fine(pointer, std::fs::remove_file(pointer))
+}
+
+/// Whether a removal of this live directory was begun.
+pub(crate) fn removal_begun(directory: &Path) -> bool {
+    done_path(directory).exists()
+}

@@ -1,0 +1,164 @@
+//! The arenas of a live directory: kept ready before they are needed, used again when their processes are gone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weftline_recorder::layout::{Control, POOL_SLOTS, pool_state};
+
+use crate::arena::Arena;
+use crate::error::DrainError;
+
+/// Arenas kept ready.
+const READY_LEAST: usize = 2;
+const READY_MOST: usize = 64;
+/// After a failure (disk full) no arena is made for so long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A process that took a number and made no arena of it in this time never will.
+const OWN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// All arenas that this drain knows.
+pub(crate) struct Pool {
+    directory: PathBuf,
+    clock: u32,
+    ready: BTreeMap<u64, Arena>,
+    used: BTreeMap<u64, Arc<Arena>>,
+    /// Arenas that processes are making themselves, and since when.
+    coming: Vec<(u64, Instant)>,
+    own_seen: u64,
+    not_before: Option<Instant>,
+    told: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(directory: &Path, clock: u32) -> Pool {
+        Pool {
+            directory: directory.to_owned(),
+            clock,
+            ready: BTreeMap::new(),
+            used: BTreeMap::new(),
+            coming: Vec::new(),
+            own_seen: 0,
+            not_before: None,
+            told: false,
+        }
+    }
+
+    /// Finds the arenas that were claimed since the last look; how many.
+    pub(crate) fn look(&mut self, control: &Control, now: Instant) -> usize {
+        self.take_back(control);
+        let claimed: Vec<u64> = self
+            .ready
+            .keys()
+            .copied()
+            .filter(|number| control.pool[*number as usize].load(Ordering::Acquire) >= pool_state::CLAIMED)
+            .collect();
+        for number in &claimed {
+            if let Some(arena) = self.ready.remove(number) {
+                self.used.insert(*number, Arc::new(arena));
+            }
+        }
+        let made = control.own_arenas.load(Ordering::Acquire);
+        self.coming.extend((self.own_seen..made).map(|index| (POOL_SLOTS as u64 + index, now)));
+        let new = claimed.len() + made.saturating_sub(self.own_seen) as usize;
+        self.own_seen = self.own_seen.max(made);
+        let (directory, used) = (&self.directory, &mut self.used);
+        self.coming.retain(|(number, since)| match Arena::open(directory, *number) {
+            Ok(Some(arena)) => {
+                used.insert(*number, Arc::new(arena));
+                false
+            }
+            _ => now.duration_since(*since) < OWN_PATIENCE,
+        });
+        new
+    }
+
+    /// Arenas that a process claimed, could not map and put back.
+    fn take_back(&mut self, control: &Control) {
+        let put_back = |number: &u64, arena: &Arena| {
+            control.pool.get(*number as usize).is_some_and(|word| word.load(Ordering::Acquire) == pool_state::READY)
+                && arena.header().generations.load(Ordering::Acquire) == 0
+        };
+        let back: Vec<u64> =
+            self.used.iter().filter(|(number, arena)| put_back(number, arena)).map(|(number, _)| *number).collect();
+        for number in back {
+            if let Some(arena) = self.used.remove(&number) {
+                match Arc::try_unwrap(arena) {
+                    Ok(arena) => drop(self.ready.insert(number, arena)),
+                    Err(held) => drop(self.used.insert(number, held)),
+                }
+            }
+        }
+    }
+
+    /// Makes arenas so that the next processes find one. `claimed` is how many were taken since the last look.
+    pub(crate) fn refill(&mut self, control: &Control, claimed: usize, now: Instant) -> Result<(), DrainError> {
+        let wanted = (2 * claimed).clamp(READY_LEAST, READY_MOST);
+        if self.ready.len() >= wanted || self.not_before.is_some_and(|moment| now < moment) {
+            return Ok(());
+        }
+        self.not_before = None;
+        let absent = |number: &u64| control.pool[*number as usize].load(Ordering::Relaxed) == pool_state::ABSENT;
+        while self.ready.len() < wanted {
+            let Some(number) = (0..POOL_SLOTS as u64).find(absent) else { return Ok(()) };
+            match Arena::create(&self.directory, number, self.clock) {
+                Ok(arena) => {
+                    self.ready.insert(number, arena);
+                    control.pool[number as usize].store(pool_state::READY, Ordering::Release);
+                }
+                Err(error) => {
+                    self.not_before = Some(now + PAUSE);
+                    let first = !std::mem::replace(&mut self.told, true);
+                    return if first { Err(DrainError::io(&Arena::path(&self.directory, number), error)) } else { Ok(()) };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Arenas in use.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &Arc<Arena>> {
+        self.used.values()
+    }
+
+    /// Makes an arena whose processes are all gone ready again, or removes it. Fails when someone still holds it.
+    pub(crate) fn retire(&mut self, control: &Control, number: u64) -> bool {
+        let Some(arena) = self.used.remove(&number) else { return false };
+        let mut arena = match Arc::try_unwrap(arena) {
+            Ok(arena) => arena,
+            Err(held) => {
+                self.used.insert(number, held);
+                return false;
+            }
+        };
+        let word = control.pool.get(number as usize);
+        match word {
+            Some(word) if self.ready.len() < READY_MOST => {
+                word.store(pool_state::RESERVED, Ordering::Release);
+                arena.reset();
+                self.ready.insert(number, arena);
+                word.store(pool_state::READY, Ordering::Release);
+            }
+            Some(word) => {
+                arena.remove();
+                word.store(pool_state::ABSENT, Ordering::Release);
+            }
+            None => arena.remove(),
+        }
+        true
+    }
+
+    /// Nobody shall claim a ready arena any more; it is removed. Returns when no process can come that way.
+    pub(crate) fn close(&mut self, control: &Control) {
+        for number in self.ready.keys().copied().collect::<Vec<_>>() {
+            let word = &control.pool[number as usize];
+            let closed =
+                word.compare_exchange(pool_state::READY, pool_state::ABSENT, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            if closed && let Some(arena) = self.ready.remove(&number) {
+                arena.remove();
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the kernel says about processes: alive or not, since when, bytes moved, what is mapped.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use weftline_format::manifest::IoCount;
+use weftline_recorder::layout::KernelIo;
+use weftline_recorder::process::parse_io;
+
+/// The parts of `/proc/PID/stat` that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// State letter; `Z` and `X` are dead.
+    pub state: u8,
+    pub threads: u32,
+    /// Clock ticks since boot when the process started; exec keeps it.
+    pub start: u64,
+}
+
+impl Stat {
+    /// Whether code of the process can still run. A zombie whose other threads live is the exit of a main thread.
+    pub(crate) fn runs(&self) -> bool {
+        !(matches!(self.state, b'Z' | b'X') && self.threads <= 1)
+    }
+}
+
+/// `None`: there is no such process.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    // The name in parentheses may hold anything, parentheses and newlines included.
+    let after = text.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&text[after..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let threads = fields.nth(16)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, threads, start })
+}
+
+/// Kernel counters of a process.
+pub(crate) fn io(pid: u32) -> Option<KernelIo> {
+    parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
+}
+
+/// What all children that were waited for moved, and theirs: what the kernel added to this process's counters and no thread
+/// of it moved itself. Threads that ended would be taken for children, so worker threads must still be there.
+pub fn tree_io() -> Option<KernelIo> {
+    let whole = parse_io(&fs::read("/proc/self/io").ok()?)?;
+    let mut own = KernelIo::default();
+    for task in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        if let Some(io) = fs::read(task.path().join("io")).ok().and_then(|text| parse_io(&text)) {
+            own.rchar += io.rchar;
+            own.wchar += io.wchar;
+        }
+    }
+    Some(KernelIo { rchar: whole.rchar.saturating_sub(own.rchar), wchar: whole.wchar.saturating_sub(own.wchar) })
+}
+
+/// The counters as the manifest holds them; nothing when nobody could read them.
+pub(crate) fn counted(io: KernelIo) -> Option<IoCount> {
+    (io != KernelIo::UNKNOWN).then_some(IoCount { rchar: io.rchar, wchar: io.wchar })
+}
+
+/// Does the process map the file with this inode, whose path ends like `path`? When that cannot be read it may.
+pub(crate) fn maps(pid: u32, inode: u64, path: &Path) -> bool {
+    let file = match fs::File::open(format!("/proc/{pid}/maps")) {
+        Ok(file) => file,
+        Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
+    };
+    // Another mount namespace may show another beginning; file systems in layers may show another inode.
+    let name: Vec<u8> = path.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().fold(Vec::new(), |mut name, part| {
+        name.push(b'/');
+        name.extend_from_slice(part.as_encoded_bytes());
+        name
+    });
+    let inode = format!(" {inode} ");
+    for line in BufReader::new(file).split(b'\n') {
+        match line {
+            Ok(line) if shows(&line, &inode, &name) => return true,
+            Ok(_) => {}
+            // The process went away under our eyes, or hides; the next look tells.
+            Err(error) => return error.raw_os_error() != Some(libc::ESRCH),
+        }
+    }
+    false
+}
+
+fn shows(line: &[u8], inode: &str, name: &[u8]) -> bool {
+    let path_at = line.iter().position(|byte| *byte == b'/').unwrap_or(line.len());
+    let (numbers, path) = line.split_at(path_at);
+    !path.is_empty()
+        && (path.ends_with(name) || numbers.windows(inode.len()).any(|window| window == inode.as_bytes()))
+}
+
+/// Is the thread still there?
+pub(crate) fn has_thread(pid: u32, tid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}/task/{tid}")).exists()
+}
+
+/// Inode of a process's pid namespace.
+pub(crate) fn pid_namespace(pid: &str) -> Option<u64> {
+    fs::metadata(format!("/proc/{pid}/ns/pid")).ok().map(|data| data.ino())
+}
+
+/// The pid by which we see the process that is `pid` in the namespace with inode `namespace`.
+pub(crate) fn find_in_namespace(pid: u32, namespace: u64) -> Option<u32> {
+    let own = pid.to_string();
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let seen: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?;
+        (inner == own && pid_namespace(&seen.to_string()).is_none_or(|found| found == namespace)).then_some(seen)
+    })
+}
+
+/// Does the process have an io_uring? Its transfers pass by every hook.
+pub(crate) fn uses_io_uring(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|entries| {
+        entries
+            .flatten()
+            .any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:[io_uring]"))
+    })
+}
+
+/// The machine and the process that drains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub name: String,
+    pub boot: String,
+    pub pid: u32,
+    /// Start of the draining process, in clock ticks since boot.
+    pub start: u64,
+    pub pid_namespace: u64,
+    pub clock_ticks: u64,
+}
+
+impl Host {
+    pub(crate) fn here() -> Host {
+        let line = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+        let name = line("/proc/sys/kernel/hostname");
+        // The name becomes part of file names.
+        let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+        let pid = std::process::id();
+        Host {
+            name: if name.is_empty() { "localhost".to_owned() } else { name },
+            boot: line("/proc/sys/kernel/random/boot_id"),
+            pid,
+            start: stat(pid).map_or(0, |stat| stat.start),
+            pid_namespace: pid_namespace("self").unwrap_or(0),
+            clock_ticks: crate::system::clock_ticks(),
+        }
+    }
+
+    /// `<host>-<pid>-<start>`, the name of this drain's own files.
+    pub(crate) fn file_stem(&self) -> String {
+        format!("{}-{}-{}", self.name, self.pid, self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_lines_are_understood() {
+        let tail = "S 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 98765 1 2 3";
+        for name in ["sh", "a b", "x) S 9 (y", "new\nline"] {
+            let stat = parse_stat(format!("7 ({name}) {tail}\n").as_bytes());
+            assert_eq!(stat, Some(Stat { state: b'S', threads: 3, start: 98765 }), "{name}");
+        }
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"7 (sh) S 1"), None);
+        for (state, threads, runs) in [(b'R', 1, true), (b'Z', 1, false), (b'Z', 2, true), (b'X', 0, false)] {
+            assert_eq!(Stat { state, threads, start: 0 }.runs(), runs);
+        }
+    }
+
+    #[test]
+    fn lines_of_maps_are_understood() {
+        let name = b"/live-1/a0";
+        for (line, shown) in [
+            ("7f00-7f01 rw-s 00000000 fe:00 4242                       /tmp/live-1/a0", true),
+            ("7f00-7f01 rw-s 00000000 fe:00 9                          /elsewhere/live-1/a0", true),
+            ("7f00-7f01 rw-s 00000000 fe:00 4242                       /other/name", true),
+            ("7f00-7f01 rw-s 00000000 fe:00 14242                      /other/a0", false),
+            ("7f00-7f01 rw-p 00000000 00:00 0 ", false),
+        ] {
+            assert_eq!(shows(line.as_bytes(), " 4242 ", name), shown, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_own_process_is_seen() {
+        let host = Host::here();
+        assert!(stat(host.pid).is_some_and(|stat| stat.runs() && stat.start == host.start));
+        assert!(io(host.pid).is_some_and(|io| io.rchar > 0));
+        assert!(has_thread(host.pid, host.pid));
+        assert_eq!(find_in_namespace(host.pid, host.pid_namespace), Some(host.pid));
+        assert!(!uses_io_uring(host.pid));
+        let exe = fs::read_link("/proc/self/exe").expect("the kernel tells");
+        let inode = fs::metadata(&exe).expect("it is there").ino();
+        assert!(maps(host.pid, inode, &exe));
+        assert!(!maps(host.pid, u64::MAX, Path::new("/no/such")));
+    }
+}

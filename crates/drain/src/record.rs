@@ -1,0 +1,206 @@
+//! Manifests: what is known of an image when it ends, and of the run when the drain does.
+
+use std::collections::BTreeMap;
+
+use weftline_format::identity::held;
+use weftline_format::manifest::{Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
+use weftline_recorder::elf::VERDICT_NAMES;
+use weftline_recorder::layout::{KernelIo, LOSS_NAMES, Loss, habits};
+
+use crate::budget::lock;
+use crate::image::Image;
+use crate::journal::Entry;
+use crate::paths;
+use crate::procfs;
+use crate::timeline::Timeline;
+use crate::totals::{FileSums, TOP_FILES, Totals, merge_calls};
+
+/// Reason under which events are counted that the disk had no room for.
+pub(crate) const DISK_FULL: &str = "disk-full";
+/// Reason under which records are counted that made no sense.
+pub(crate) const DAMAGED: &str = "damaged-record";
+
+/// Reason for a whole live directory that vanished.
+pub(crate) const GONE: &str = "live-directory-gone";
+
+const HABITS: [(u32, &str); 9] = [
+    (habits::IO_URING, "io_uring"),
+    (habits::MMAP, "mmap"),
+    (habits::SECCOMP, "seccomp"),
+    (habits::RAW_SYSCALLS, "raw syscalls"),
+    (habits::NATIVE_AIO, "native aio"),
+    (habits::STREAMS, "streams"),
+    (habits::SHARED_MEMORY, "shared memory"),
+    (habits::SOCKETS, "sockets"),
+    (habits::SPLICE, "splice"),
+];
+
+/// What the drain saw of a process from outside before it was gone.
+#[derive(Clone, Debug)]
+pub(crate) struct LastLook {
+    /// The kernel's counters when they were last read.
+    pub sampled: Option<KernelIo>,
+    /// Turns the slot's ticks into time.
+    pub timeline: Timeline,
+    /// Whether the image is still alive: then this is an interim record.
+    pub alive: bool,
+}
+
+/// The journal entry of an image.
+pub(crate) fn entry(image: &Image, last: &LastLook) -> Entry {
+    let totals = lock(&image.totals).clone();
+    let file = {
+        let file = lock(&image.file);
+        if totals.events > 0 { file.name.clone() } else { String::new() }
+    };
+    Entry {
+        tag: image.tag.clone(),
+        process: process_record(image, last, &totals, file),
+        calls: totals.call_totals(),
+        files: totals.files.top(TOP_FILES),
+        reaped: totals.reaped,
+        filtered: totals.filtered,
+    }
+}
+
+fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String) -> ProcessRecord {
+    let identity = &image.identity;
+    let mut process = ProcessRecord {
+        pid: identity.pid,
+        ppid: identity.ppid,
+        start: identity.start,
+        nonce: identity.nonce.clone(),
+        pidns: identity.pidns,
+        host: identity.host.clone(),
+        exe: identity.exe.clone(),
+        command: identity.cmd.clone(),
+        rank: identity.rank,
+        file,
+        events: totals.events,
+        drops: drops(totals),
+        traced: totals.traced,
+        reaped_children: totals.reaped_children,
+        started_ns: identity.at_ns,
+        ..ProcessRecord::default()
+    };
+    let Some(end) = image.arena.slot_end(image.key.slot) else { return process };
+    for (name, count) in LOSS_NAMES.iter().zip(end.losses).filter(|(_, count)| *count > 0) {
+        *process.drops.entry((*name).to_owned()).or_default() += count;
+    }
+    process.habits =
+        HABITS.iter().filter(|(bit, _)| end.habits & bit != 0).map(|(_, name)| (*name).to_owned()).collect();
+    process.sampled_io = end.io_end == KernelIo::UNKNOWN;
+    let counted = if process.sampled_io { last.sampled } else { Some(end.io_end) };
+    if let (Some(start), Some(end)) = (procfs::counted(image.facts.io_start), counted.and_then(procfs::counted)) {
+        process.io = Some(IoSpan { start, end });
+    }
+    if !last.alive {
+        process.ended_ns = match end.ended_ticks {
+            0 => totals.last_ns,
+            ticks => last.timeline.at(ticks),
+        };
+        process.exit = (end.exit_status >= 0).then_some(Exit { code: Some(end.exit_status), signal: None });
+    }
+    process.cpu_ns = end.cpu_ns;
+    process.max_rss = end.max_rss_kib * 1024;
+    process
+}
+
+fn drops(totals: &Totals) -> BTreeMap<String, u64> {
+    let known = [
+        (DISK_FULL, totals.disk_full),
+        (DAMAGED, totals.damaged),
+        (LOSS_NAMES[Loss::InSignal as usize], totals.unfinished),
+    ];
+    known.iter().filter(|(_, count)| *count > 0).map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+/// The program that an image became by exec and that could not be traced, if it did.
+pub(crate) fn untraced(image: &Image, last: &LastLook) -> Option<Entry> {
+    let end = image.arena.slot_end(image.key.slot).filter(|end| end.exec_verdict != 0)?;
+    let exe = paths::resolve(|id| image.arena.name(id), end.exec_path).map(|path| held(&path)).unwrap_or_default();
+    let reason = VERDICT_NAMES.get(end.exec_verdict as usize).copied().unwrap_or("not known");
+    let identity = &image.identity;
+    let before = procfs::counted(end.io_end);
+    let process = ProcessRecord {
+        pid: identity.pid,
+        ppid: identity.ppid,
+        start: identity.start,
+        nonce: format!("{}-x", image.tag),
+        pidns: identity.pidns,
+        host: identity.host.clone(),
+        exe,
+        rank: identity.rank,
+        io: before.map(|start| IoSpan { start, end: start }),
+        sampled_io: true,
+        untraced: Some(reason.to_owned()),
+        started_ns: last.timeline.at(end.ended_ticks),
+        ..ProcessRecord::default()
+    };
+    Some(Entry { tag: process.nonce.clone(), process, ..Entry::default() })
+}
+
+/// Losses of processes that had no slot, as the record of a process that is none.
+pub(crate) fn without_owner(host: &str, losses: &[u64]) -> Option<Entry> {
+    let drops: BTreeMap<String, u64> = LOSS_NAMES
+        .iter()
+        .zip(losses)
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| ((*name).to_owned(), *count))
+        .collect();
+    let reason = "images that found no room in shared memory".to_owned();
+    (!drops.is_empty()).then(|| Entry {
+        tag: "no-owner".to_owned(),
+        process: ProcessRecord { host: host.to_owned(), drops, untraced: Some(reason), ..ProcessRecord::default() },
+        ..Entry::default()
+    })
+}
+
+/// The mark of a live directory that was gone before anyone recovered it.
+pub(crate) fn gone(host: &str) -> Option<Entry> {
+    let reason = "shared memory was removed before it was written to files".to_owned();
+    let drops = BTreeMap::from([(GONE.to_owned(), 1)]);
+    let process = ProcessRecord { host: host.to_owned(), drops, untraced: Some(reason), ..ProcessRecord::default() };
+    Some(Entry { tag: GONE.to_owned(), process, ..Entry::default() })
+}
+
+/// Fills processes, calls and files of a manifest from the entries of all images. `files` are sums per file where the
+/// drain still has them; else the entries' own top lists are added up.
+pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], files: Option<&FileSums>) {
+    record.calls.clear();
+    let mut own_files = FileSums::default();
+    for entry in entries {
+        merge_calls(&mut record.calls, &entry.calls);
+        if files.is_none() {
+            entry.files.iter().for_each(|total| own_files.merge_total(total));
+        }
+    }
+    record.calls.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
+    record.files = files.unwrap_or(&own_files).top(TOP_FILES);
+    record.processes = entries.iter().map(|entry| entry.process.clone()).collect();
+    for (process, entry) in record.processes.iter_mut().zip(entries) {
+        process.reaped_io = reaped_io(entry, entries);
+    }
+    record.processes.sort_by(|a, b| (a.started_ns, a.pid, &a.nonce).cmp(&(b.started_ns, b.pid, &b.nonce)));
+}
+
+/// What the kernel added to a process's counters for the children that it waited for: each child's counters at its end,
+/// which hold its own children's.
+fn reaped_io(parent: &Entry, entries: &[Entry]) -> Option<IoCount> {
+    if parent.reaped.is_empty() {
+        return None;
+    }
+    let mut sum = IoCount::default();
+    for reaped in &parent.reaped {
+        let child = entries
+            .iter()
+            .map(|entry| &entry.process)
+            .filter(|child| child.pid == reaped.pid && child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns)
+            .max_by_key(|child| child.started_ns);
+        if let Some(io) = child.and_then(|child| child.io) {
+            sum.rchar += io.end.rchar;
+            sum.wchar += io.end.wchar;
+        }
+    }
+    Some(sum)
+}

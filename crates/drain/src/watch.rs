@@ -1,0 +1,161 @@
+//! One living image as the poller sees it: is its process alive, and what is sampled of it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weftline_recorder::layout::{KernelIo, habits, process_state};
+
+use crate::arena::{Arena, SegmentAt};
+use crate::image::Image;
+use crate::overlap::Tail;
+use crate::procfs::{self, Host};
+
+/// The kernel's start times are this coarse, and the clock at birth is read a little later than the process starts.
+const START_SLACK_NS: u64 = 20_000_000;
+/// Between two looks at a process that announced its end or an exec; doubled each time.
+const SOON: Duration = Duration::from_millis(1);
+/// Between two looks at one that did not.
+const SELDOM: Duration = Duration::from_millis(50);
+const SAMPLE: Duration = Duration::from_millis(250);
+const LOOK_FOR_RINGS: Duration = Duration::from_secs(1);
+
+/// An image that is not finished yet.
+pub(crate) struct Watched {
+    pub image: Arc<Image>,
+    pub dead: bool,
+    /// Jobs under way.
+    pub open_jobs: usize,
+    /// Its last job was given out.
+    pub closing: bool,
+    /// Closed segments that wait for company, and the records in them.
+    pub waiting: Vec<SegmentAt>,
+    pub waiting_records: u32,
+    /// What each thread's latest segment ended with.
+    pub tails: HashMap<u32, Tail>,
+    pub sampled: Option<KernelIo>,
+    /// The pid by which we see the process.
+    seen_as: Option<u32>,
+    last_state: u32,
+    next_look: Instant,
+    gap: Duration,
+    next_sample: Instant,
+    next_ring_look: Instant,
+}
+
+impl Watched {
+    pub(crate) fn new(image: Arc<Image>, now: Instant) -> Watched {
+        Watched {
+            image,
+            dead: false,
+            open_jobs: 0,
+            closing: false,
+            waiting: Vec::new(),
+            waiting_records: 0,
+            tails: HashMap::new(),
+            sampled: None,
+            seen_as: None,
+            last_state: process_state::LIVE,
+            next_look: now + SOON,
+            gap: SELDOM,
+            next_sample: now + SAMPLE,
+            next_ring_look: now + LOOK_FOR_RINGS,
+        }
+    }
+
+    /// Looks whether the process is still there, if it is time. True when it was found dead just now.
+    pub(crate) fn look(&mut self, host: &Host, live: &Path, now: Instant) -> bool {
+        if self.dead {
+            return false;
+        }
+        let state = self.image.arena.slot_state(self.image.key.slot);
+        if state != self.last_state {
+            self.last_state = state;
+            self.gap = if state == process_state::LIVE { SELDOM } else { SOON };
+            self.next_look = now;
+        }
+        if now < self.next_look {
+            return false;
+        }
+        self.next_look = now + self.gap;
+        self.gap = (self.gap * 2).min(SELDOM);
+        self.dead = !self.is_alive(host, live, false);
+        self.dead
+    }
+
+    /// Whether the image still runs. `thorough`: also when nothing was announced, an exec may have replaced it.
+    pub(crate) fn is_alive(&mut self, host: &Host, live: &Path, thorough: bool) -> bool {
+        if self.dead {
+            return false;
+        }
+        let Some(pid) = self.pid(host) else { return false };
+        if !is_process(pid, self.image.facts.born_boot, host) {
+            return false;
+        }
+        let arena = &self.image.arena;
+        let doubtful = thorough || arena.slot_state(self.image.key.slot) == process_state::EXECUTING;
+        !doubtful || procfs::maps(pid, arena.inode(), &Arena::path(live, arena.number()))
+    }
+
+    /// The pid by which we see the process.
+    pub(crate) fn pid(&mut self, host: &Host) -> Option<u32> {
+        if self.seen_as.is_none() {
+            self.seen_as = seen_as(&self.image, host);
+        }
+        self.seen_as
+    }
+
+    /// Whether a thread of the living process is gone. In another pid namespace thread ids cannot be compared.
+    pub(crate) fn has_lost_thread(&mut self, host: &Host, tid: u32) -> bool {
+        let own = self.image.facts.pid;
+        !self.dead && self.pid(host) == Some(own) && procfs::stat(own).is_some() && !procfs::has_thread(own, tid)
+    }
+
+    /// Reads what may be gone the next time: counters, and whether the process has an io_uring.
+    pub(crate) fn sample(&mut self, host: &Host, now: Instant) {
+        if self.dead || now < self.next_sample {
+            return;
+        }
+        self.next_sample = now + SAMPLE;
+        let Some(pid) = self.pid(host) else { return };
+        if let Some(io) = procfs::io(pid) {
+            self.sampled = Some(io);
+        }
+        if now >= self.next_ring_look {
+            self.next_ring_look = now + LOOK_FOR_RINGS;
+            if procfs::uses_io_uring(pid) {
+                self.image.arena.note_habit(self.image.key.slot, habits::IO_URING);
+            }
+        }
+    }
+
+    /// Whether `newer` is what this process became: the same pid in the same namespace, born later.
+    pub(crate) fn is_replaced_by(&self, newer: &Image) -> bool {
+        let (old, new) = (&self.image.facts, &newer.facts);
+        old.pid == new.pid
+            && old.pid_namespace == new.pid_namespace
+            && old.pid_namespace != 0
+            && old.born_ticks < new.born_ticks
+    }
+}
+
+/// Is `pid` a running process that was there when the image was born?
+pub(crate) fn is_process(pid: u32, born_boot: u64, host: &Host) -> bool {
+    let tick = 1_000_000_000 / host.clock_ticks.max(1);
+    procfs::stat(pid).is_some_and(|stat| stat.runs() && stat.start * tick <= born_boot + START_SLACK_NS)
+}
+
+fn seen_as(image: &Image, host: &Host) -> Option<u32> {
+    let facts = &image.facts;
+    if facts.pid_namespace == 0 || facts.pid_namespace == host.pid_namespace {
+        return Some(facts.pid);
+    }
+    // The parent said by which pid it knows the child; that helps if we share the parent's namespace.
+    let outside = image.arena.pid_outside(image.key.slot);
+    let parent_namespace = facts.parent_slot.checked_sub(1).map(|parent| image.arena.slot_facts(parent).pid_namespace);
+    if outside != 0 && parent_namespace == Some(host.pid_namespace) {
+        return Some(outside);
+    }
+    procfs::find_in_namespace(facts.pid, facts.pid_namespace)
+}

@@ -1,0 +1,350 @@
+//! Jobs: some segments of one image, encoded, sealed, written and freed; and the threads that do them.
+//!
+//! A job needs nothing but itself, so one process with several threads is encoded by several workers at once; the order of
+//! members in a file is free. Small jobs are done by the poller itself as long as no thread was needed yet.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use weftline_format::identity::Identity;
+use weftline_format::line::LineBuf;
+use weftline_format::member::{self, Deflater};
+use weftline_recorder::layout::TAKEN_SHORT;
+
+use crate::arena::SegmentAt;
+use crate::budget::{Budget, lock};
+use crate::encode::{Encoder, MEMBER_TEXT, MemberFacts};
+use crate::filter::Filter;
+use crate::image::{Image, ImageKey};
+use crate::journal::{Entry, Journal};
+use crate::output::{MemberNote, TraceFile};
+use crate::overlap::Tail;
+use crate::record::{self, LastLook};
+use crate::stop::{self, Stop};
+use crate::timeline::Timeline;
+use crate::totals::FileSums;
+use crate::{DrainError, Result, system};
+
+/// Text of a whole image below which it goes to the file that short images share.
+pub(crate) const SHORT_TEXT: usize = 64 << 10;
+
+/// What all workers need.
+pub(crate) struct Shared {
+    pub run: PathBuf,
+    pub filter: Filter,
+    pub budget: Budget,
+    pub journal: Mutex<Journal>,
+    /// The file of short images and the number of its next member.
+    pub short: Arc<Mutex<TraceFile>>,
+    pub next_short: AtomicU64,
+    /// Sums per file of images that ended.
+    pub files: Mutex<FileSums>,
+    /// Things the user should hear, each once.
+    pub messages: Mutex<Vec<String>>,
+    pub disk_full_told: AtomicBool,
+}
+
+/// Some segments of an image.
+pub(crate) struct Job {
+    pub image: Arc<Image>,
+    /// Each with what the thread's segment before ended with.
+    pub segments: Vec<(SegmentAt, Tail)>,
+    pub timeline: Timeline,
+    /// The image is dead and this is all that is left: what was last known of the process.
+    pub last: Option<LastLook>,
+}
+
+/// A job that is done.
+pub(crate) struct Done {
+    pub key: ImageKey,
+    pub segments: Vec<SegmentAt>,
+    /// The image's journal entry when this was its last job.
+    pub entry: Option<Entry>,
+    /// The program it became by exec, if that could not be traced.
+    pub untraced: Option<Entry>,
+    /// Only in tests: stopped as if killed.
+    pub stopped: bool,
+}
+
+/// Does jobs.
+pub(crate) struct Worker {
+    encoder: Encoder,
+    deflater: Deflater,
+    sealed: Vec<u8>,
+}
+
+impl Worker {
+    pub(crate) fn new() -> Worker {
+        Worker { encoder: Encoder::new(), deflater: Deflater::new(), sealed: Vec::new() }
+    }
+
+    pub(crate) fn deflater(&mut self) -> &mut Deflater {
+        &mut self.deflater
+    }
+
+    /// Does a job. Errors of the disk are counted and told, not returned: the program must not wait for them.
+    pub(crate) fn work(&mut self, job: &Job, shared: &Shared) -> Result<Done> {
+        let image = &job.image;
+        let mut pinned: Vec<SegmentAt> = Vec::new();
+        let mut sequence = 0;
+        for (index, (at, tail)) in job.segments.iter().enumerate() {
+            if pinned.is_empty() {
+                sequence = image.next_member.fetch_add(1, Ordering::Relaxed);
+                self.encoder.begin(&image.identity, sequence);
+            }
+            pinned.push(*at);
+            self.encoder.segment(image, *at, tail, &job.timeline, &shared.filter, job.last.is_some());
+            let all = index + 1 == job.segments.len();
+            if all || self.encoder.text().len() >= MEMBER_TEXT {
+                let short = all && job.last.is_some() && self.is_short(image);
+                self.commit(image, &pinned, sequence, short, shared)?;
+                pinned.clear();
+            }
+        }
+        let totals = self.encoder.take_totals();
+        lock(&image.totals).merge(&totals);
+        let segments = job.segments.iter().map(|(at, _)| *at).collect();
+        let mut done = Done { key: image.key, segments, entry: None, untraced: None, stopped: false };
+        if let Some(last) = &job.last {
+            // Read before the slot is given back.
+            done.untraced = record::untraced(image, last);
+            done.entry = Some(close(image, last, shared)?);
+        }
+        Ok(done)
+    }
+
+    fn is_short(&self, image: &Image) -> bool {
+        self.encoder.text().len() < SHORT_TEXT && !lock(&image.file).exists()
+    }
+
+    /// Seals the encoder's text, writes it, and frees the segments it came from.
+    fn commit(&mut self, image: &Image, pinned: &[SegmentAt], sequence: u64, short: bool, shared: &Shared) -> Result<()> {
+        let facts = self.encoder.facts();
+        if facts.events > 0 {
+            let file = if short { &shared.short } else { &image.file };
+            let sequence = if short { shared.next_short.fetch_add(1, Ordering::Relaxed) } else { sequence };
+            let taken_by = (1 + sequence) | if short { TAKEN_SHORT } else { 0 };
+            for at in pinned {
+                image.arena.set_taken_by(*at, taken_by);
+            }
+            stop::reached(Stop::Taken)?;
+            self.sealed.clear();
+            member::seal(self.encoder.text(), facts.events, sequence, &mut self.sealed, &mut self.deflater);
+            match self.append(image, file, shared) {
+                Ok(()) => {}
+                Err(DrainError::Stopped) => return Err(DrainError::Stopped),
+                Err(error) => return self.give_up(image, pinned, facts, &error, shared),
+            }
+            stop::reached(Stop::Written)?;
+            lock(&image.totals).events += u64::from(facts.events);
+            release(image, pinned)?;
+            let note = MemberNote { sequence, size: self.sealed.len() as u64, facts };
+            if shared.budget.has_limit() {
+                lock(file).members.push(note);
+            }
+            if short {
+                lock(&image.file).name.clone_from(&lock(file).name);
+            }
+            return Ok(());
+        }
+        release(image, pinned)
+    }
+
+    fn append(&mut self, image: &Image, file: &Arc<Mutex<TraceFile>>, shared: &Shared) -> Result<()> {
+        let mut file_now = lock(file);
+        let is_new = !file_now.exists();
+        let mut line = LineBuf::new();
+        if is_new {
+            Identity { seq: crate::output::HEAD, ..image.identity.clone() }.write(&mut line);
+        }
+        let pid = image.facts.pid;
+        let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
+        drop(file_now);
+        shared.budget.add_bytes(bytes);
+        if is_new {
+            shared.budget.add_file(file);
+        }
+        Ok(())
+    }
+
+    /// The member cannot be written: what it holds is counted as lost, and the program goes on.
+    fn give_up(
+        &self,
+        image: &Image,
+        pinned: &[SegmentAt],
+        facts: MemberFacts,
+        error: &DrainError,
+        shared: &Shared,
+    ) -> Result<()> {
+        lock(&image.totals).disk_full += u64::from(facts.events);
+        if !shared.disk_full_told.swap(true, Ordering::Relaxed) {
+            lock(&shared.messages).push(format!("events are being lost: {error}"));
+        }
+        release(image, pinned)
+    }
+}
+
+fn release(image: &Image, pinned: &[SegmentAt]) -> Result<()> {
+    for (index, at) in pinned.iter().enumerate() {
+        image.arena.release(*at);
+        if index == 0 {
+            stop::reached(Stop::OneReleased)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes down what is known of an image whose last member is written, and gives its slot back.
+fn close(image: &Image, last: &LastLook, shared: &Shared) -> Result<Entry> {
+    stop::reached(Stop::Released)?;
+    let entry = record::entry(image, last);
+    match lock(&shared.journal).append(&entry) {
+        Ok(()) => {}
+        Err(DrainError::Stopped) => return Err(DrainError::Stopped),
+        // The manifest that is written from memory has it; only a recovery after a kill would miss it.
+        Err(error) => lock(&shared.messages).push(error.to_string()),
+    }
+    stop::reached(Stop::Journaled)?;
+    lock(&shared.files).merge_all(&lock(&image.totals).files);
+    image.arena.free_slot(image.key.slot);
+    Ok(entry)
+}
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    done: Vec<Done>,
+    /// Jobs waiting or being done.
+    open: usize,
+    closing: bool,
+}
+
+struct Pool {
+    queue: Mutex<Queue>,
+    work_there: Condvar,
+    all_done: Condvar,
+    shared: Arc<Shared>,
+}
+
+/// The worker threads.
+pub(crate) struct Workers {
+    pool: Arc<Pool>,
+    threads: Vec<JoinHandle<()>>,
+    most: usize,
+    own: Worker,
+}
+
+impl Workers {
+    /// `most` threads at most; with 0 every job is done at once by the caller.
+    pub(crate) fn new(shared: Arc<Shared>, most: usize) -> Workers {
+        let queue = Queue { jobs: VecDeque::new(), done: Vec::new(), open: 0, closing: false };
+        let pool = Pool { queue: Mutex::new(queue), work_there: Condvar::new(), all_done: Condvar::new(), shared };
+        Workers { pool: Arc::new(pool), threads: Vec::new(), most, own: Worker::new() }
+    }
+
+    /// Gives a job to the workers. `small` ones are not worth a thread of their own.
+    pub(crate) fn submit(&mut self, job: Job, small: bool) {
+        if self.most == 0 || (small && self.threads.is_empty()) {
+            let done = do_job(&mut self.own, &job, &self.pool.shared);
+            lock(&self.pool.queue).done.push(done);
+            return;
+        }
+        let waiting = {
+            let mut queue = lock(&self.pool.queue);
+            queue.jobs.push_back(job);
+            queue.open += 1;
+            queue.jobs.len()
+        };
+        self.pool.work_there.notify_one();
+        if self.threads.is_empty() || (waiting > self.threads.len() && self.threads.len() < self.most) {
+            self.start_thread();
+        }
+    }
+
+    fn start_thread(&mut self) {
+        let pool = Arc::clone(&self.pool);
+        let body = move || run(&pool);
+        let started = system::with_signals_blocked(|| std::thread::Builder::new().name("weft-drain".into()).spawn(body));
+        match started {
+            Ok(thread) => self.threads.push(thread),
+            // No thread to be had: the caller does the work itself.
+            Err(_) if self.threads.is_empty() => {
+                while let Some(job) = lock(&self.pool.queue).jobs.pop_front() {
+                    let done = do_job(&mut self.own, &job, &self.pool.shared);
+                    finish_job(&self.pool, done);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Jobs that are done since the last call.
+    pub(crate) fn take_done(&self) -> Vec<Done> {
+        std::mem::take(&mut lock(&self.pool.queue).done)
+    }
+
+    /// Jobs that are not done yet.
+    pub(crate) fn open_jobs(&self) -> usize {
+        lock(&self.pool.queue).open
+    }
+
+    /// Waits until all jobs are done.
+    pub(crate) fn wait(&self) {
+        let queue = lock(&self.pool.queue);
+        drop(self.pool.all_done.wait_while(queue, |queue| queue.open > 0));
+    }
+
+    pub(crate) fn own(&mut self) -> &mut Worker {
+        &mut self.own
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        lock(&self.pool.queue).closing = true;
+        self.pool.work_there.notify_all();
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on its own.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(pool: &Pool) {
+    let mut worker = Worker::new();
+    loop {
+        let job = {
+            let queue = lock(&pool.queue);
+            let waited = pool.work_there.wait_while(queue, |queue| queue.jobs.is_empty() && !queue.closing);
+            let mut queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            match queue.jobs.pop_front() {
+                Some(job) => job,
+                None => return,
+            }
+        };
+        let done = do_job(&mut worker, &job, &pool.shared);
+        finish_job(pool, done);
+    }
+}
+
+fn finish_job(pool: &Pool, done: Done) {
+    let mut queue = lock(&pool.queue);
+    queue.done.push(done);
+    queue.open -= 1;
+    if queue.open == 0 {
+        pool.all_done.notify_all();
+    }
+}
+
+fn do_job(worker: &mut Worker, job: &Job, shared: &Shared) -> Done {
+    // Errors of the disk were dealt with; what comes back here is a test's stop.
+    worker.work(job, shared).unwrap_or_else(|_| Done {
+        key: job.image.key,
+        segments: Vec::new(),
+        entry: None,
+        untraced: None,
+        stopped: true,
+    })
+}

@@ -1,0 +1,174 @@
+//! What is in trace files already: which members, and their statistics.
+//!
+//! Recovery asks both. A supervisor that was killed took its sums with it, but every event that it encoded is in a file.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use weftline_format::event::{Event, Phase, Value};
+use weftline_format::hash::from_hex;
+use weftline_format::identity::CATEGORY;
+use weftline_format::member::{self, HEADER_LEN};
+use weftline_format::reader;
+use weftline_format::text::path_bytes;
+use weftline_format::view::EventView;
+use weftline_recorder::calls::{CALLS, CallInfo, Flow};
+
+use crate::Result;
+use crate::error::DrainError;
+use crate::output::{Dropped, HEAD};
+use crate::totals::{FileSum, Totals};
+
+/// The whole members of a file after its torn tail, if any, was cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    /// Bytes of whole members; 0 when there is no file.
+    pub length: u64,
+    pub sequences: HashSet<u64>,
+    /// Events in them.
+    pub events: u64,
+}
+
+impl Members {
+    /// Cuts the torn tail of a file and lists what is left.
+    pub(crate) fn of(path: &Path) -> Result<Members> {
+        let tail = match member::cut_tail(path) {
+            Ok(tail) => tail,
+            Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Ok(Members::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let fail = |error| DrainError::io(path, error);
+        let file = File::open(path).map_err(fail)?;
+        let mut members = Members { length: tail.intact_len, ..Members::default() };
+        let (mut at, mut head) = (0, [0; HEADER_LEN]);
+        while at < tail.intact_len {
+            file.read_exact_at(&mut head, at).map_err(fail)?;
+            let Ok(header) = member::parse_header(&head) else { break };
+            if header.seq != HEAD {
+                members.sequences.insert(header.seq);
+            }
+            members.events += u64::from(header.count);
+            at += header.size;
+        }
+        Ok(members)
+    }
+
+    /// A number that no member has, nor any before it had.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequences.iter().max().map_or(HEAD + 1, |last| last + 1)
+    }
+}
+
+/// Sums of the events that a file holds of one image.
+pub(crate) fn totals(path: &Path, tag: &str) -> Result<Totals> {
+    let mut sums = Sums { tag, mine: false, totals: Totals::default(), files: HashMap::new(), open: None };
+    let summary = reader::scan_file(path, &mut |event| sums.add(event)).map_err(|error| DrainError::io(path, error.source))?;
+    let Sums { mut totals, files, .. } = sums;
+    for (hash, mut sum) in files {
+        if let Some((number, name)) = from_hex(&hash).zip(summary.names.path(&hash)) {
+            sum.path = path_bytes(name).into_owned();
+            totals.files.merge(number, &sum);
+        }
+    }
+    Ok(totals)
+}
+
+struct Sums<'t> {
+    tag: &'t str,
+    /// Whether the member at hand belongs to the image.
+    mine: bool,
+    totals: Totals,
+    /// By the text of the path's hash.
+    files: HashMap<String, FileSum>,
+    /// Call and path of an async span that waits for its end, and its start.
+    open: Option<(usize, Option<String>, i64)>,
+}
+
+impl Sums<'_> {
+    fn add(&mut self, event: &EventView<'_>) {
+        if event.phase == Phase::Metadata {
+            if event.name == "process_name" && event.cat == CATEGORY {
+                self.mine = event.arg_str("nonce").is_some_and(|nonce| nonce == self.tag);
+            }
+            return;
+        }
+        if !self.mine {
+            return;
+        }
+        self.totals.events += 1;
+        let end = event.end_ns().unwrap_or(0);
+        self.totals.last_ns = self.totals.last_ns.max(end);
+        if event.phase == Phase::AsyncEnd {
+            if let Some((number, path, start)) = self.open.take() {
+                self.add_time(number, path, (end - start).max(0) as u64);
+            }
+            return;
+        }
+        let Some((number, call)) = call_named(&event.name, &event.cat) else { return };
+        let ret = event.arg_i64("ret").unwrap_or(0);
+        let calls = event.arg_i64("calls").map_or(1, |calls| calls.max(0) as u64);
+        let time = event.arg_i64("busy").or(event.dur_ns).unwrap_or(0).max(0) as u64;
+        let bytes = if call.flow() == Flow::None { 0 } else { ret.max(0) as u64 };
+        let sum = &mut self.totals.calls[number];
+        sum.count += calls;
+        sum.bytes += bytes;
+        let stream = call.category == "STDIO" && !call.name.contains("dprintf");
+        self.totals.add_bytes(call.flow(), stream, bytes);
+        if let ("reap" | "reap_info", Ok(pid @ 1..)) = (call.shape, u32::try_from(ret)) {
+            self.totals.add_reaped(pid, end);
+        }
+        let path = event.arg_str("fhash").map(|hash| hash.into_owned());
+        if let Some(path) = &path {
+            self.files.entry(path.clone()).or_default().add(call.flow(), calls, bytes, 0);
+        }
+        if event.phase == Phase::AsyncBegin {
+            self.open = Some((number, path, event.start_ns.unwrap_or(end)));
+        } else {
+            self.add_time(number, path, time);
+        }
+    }
+
+    fn add_time(&mut self, number: usize, path: Option<String>, time: u64) {
+        self.totals.calls[number].time_ns += time;
+        if let Some(path) = path {
+            self.files.entry(path).or_default().time_ns += time;
+        }
+    }
+}
+
+fn call_named(name: &str, category: &str) -> Option<(usize, &'static CallInfo)> {
+    CALLS.iter().enumerate().find(|(_, call)| call.name == name && call.category == category)
+}
+
+/// What the head of a file says was dropped from it.
+pub(crate) fn dropped(path: &Path) -> Dropped {
+    let number = |event: &Event, key: &str| event.arg(key).and_then(Value::as_i64).unwrap_or(0);
+    let mut found = Dropped::default();
+    let Some(head) = read_head(path) else { return found };
+    reader::scan_bytes(&head, &mut |event| {
+        if event.phase == Phase::Metadata && event.name == "dropped" && event.cat == CATEGORY {
+            let event = event.to_event();
+            found = Dropped {
+                members: number(&event, "members") as u64,
+                events: number(&event, "events") as u64,
+                from_ns: number(&event, "from_ns"),
+                to_ns: number(&event, "to_ns"),
+            };
+        }
+    });
+    found
+}
+
+/// The bytes of a file's first member.
+fn read_head(path: &Path) -> Option<Vec<u8>> {
+    let file = File::open(path).ok()?;
+    let mut header = [0; HEADER_LEN];
+    file.read_exact_at(&mut header, 0).ok()?;
+    let size = member::parse_header(&header).ok()?.size;
+    let mut bytes = vec![0; usize::try_from(size.min(1 << 24)).ok()?];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    Some(bytes)
+}

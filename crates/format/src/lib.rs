@@ -1,0 +1,36 @@
+//! What a Weftline trace is, and how it is read and written.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`event`] | the event model: phases, typed arguments, one [`Event`] |
+//! | [`line`] | the writer of trace lines, without allocation per event |
+//! | [`identity`] | the line that says which process image a member belongs to |
+//! | [`member`] | gzip members with an index in their header; torn tails |
+//! | [`text`] | JSON strings both ways, and bytes that are not UTF-8 |
+//! | [`hash`] | the fixed 64-bit hash that names paths and strings |
+//! | [`manifest`] | `run.json` and `run.d/*.json` |
+//!
+//! The crate is pure: bytes in, values out, files only where a function takes a path. It holds no `unsafe` and knows
+//! nothing of processes, clocks or columns.
+#![forbid(unsafe_code)]
+
+pub mod damage;
+pub mod dialect;
+pub mod event;
+pub mod hash;
+pub mod identity;
+pub mod line;
+pub mod manifest;
+pub mod member;
+pub mod names;
+pub mod reader;
+pub mod text;
+pub mod view;
+
+mod decimal;
+mod json;
+mod objects;
+mod source;
+mod store;
+
+pub use event::{Event, Phase, Value};

@@ -1,0 +1,46 @@
+//! Finding the `weft` under test: always the release build, which is what users get.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The `weft` command: `WEFT_BIN` if set, else what `cargo build --release` makes, built once per test process.
+///
+/// # Panics
+/// When `WEFT_BIN` names nothing, when the build fails, or when the build leaves no command or no library.
+pub fn product() -> &'static Path {
+    static PRODUCT: OnceLock<PathBuf> = OnceLock::new();
+    PRODUCT.get_or_init(|| match std::env::var_os("WEFT_BIN") {
+        Some(given) => {
+            let path = std::fs::canonicalize(&given)
+                .unwrap_or_else(|error| panic!("WEFT_BIN={}: {error}", Path::new(&given).display()));
+            assert!(path.is_file(), "WEFT_BIN={} is not a file", path.display());
+            path
+        }
+        None => build(),
+    })
+}
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("crates/testkit lies two levels below the workspace").to_owned()
+}
+
+fn build() -> PathBuf {
+    let root = workspace();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["build", "--release", "-p", "weftline-cli", "-p", "weftline-preload"];
+    let status = Command::new(&cargo).args(arguments).current_dir(&root).status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("building the product failed ({status}): cargo {}", arguments.join(" ")),
+        Err(error) => panic!("cannot start {}: {error}", Path::new(&cargo).display()),
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    for name in ["weft", "libweft_preload.so"] {
+        let file = target.join("release").join(name);
+        assert!(file.is_file(), "the build succeeded but left no {}", file.display());
+    }
+    target.join("release/weft")
+}

@@ -1,0 +1,194 @@
+//! When the world is against us: one clear message, the program runs on unharmed, the loss is counted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::geteuid;
+use weftline_format::manifest::SupervisorRecord;
+use weftline_format::reader;
+use weftline_format::text::path_bytes;
+use weftline_testkit::case::excerpt;
+use weftline_testkit::compile::{PLAIN, compile};
+use weftline_testkit::product::product;
+use weftline_testkit::run::{Job, Outcome};
+use weftline_testkit::table::plain;
+use weftline_testkit::{Case, Scratch};
+
+/// The standard work of so many calls, under `weft run` with the run in `run`. It ends with status 7.
+fn work(scratch: &Scratch, run: &Path, calls: u64) -> Outcome {
+    let work = scratch.dir("work");
+    Job::new([compile("ending", PLAIN).into_os_string(), "exit".into(), calls.to_string().into()], &work)
+        .traced(run)
+        .run()
+}
+
+/// The program did all it does untraced, and standard error holds one line, which names the trouble.
+fn unharmed(outcome: &Outcome, calls: u64, words: &[&str]) {
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.status, 7, "{said}");
+    let len = outcome.files.get(Path::new("data.bin")).map(|entry| format!("{entry:?}"));
+    assert!(
+        len.as_ref().is_some_and(|entry| entry.contains(&format!("len: {}", 64 * calls))),
+        "data.bin is {len:?}: {said}"
+    );
+    assert_eq!(said.lines().count(), 1, "one clear message: {said}");
+    assert!(words.iter().all(|word| said.contains(word)), "the message should say {words:?}: {said}");
+}
+
+/// A small file system of its own, gone with the value.
+struct Small {
+    path: PathBuf,
+}
+
+impl Small {
+    fn tmpfs(scratch: &Scratch, size: &str) -> Small {
+        assert!(geteuid().is_root(), "mounting a small tmpfs needs root");
+        let path = scratch.dir("small");
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=755"), "weft-test"])
+            .arg(&path)
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot mount a tmpfs of {size} at {}", path.display());
+        Small { path }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // Lazily: a daemon that outlived its test must not keep the directory.
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
+/// Events of the standard work that are in the trace, and those that the run says it lost.
+fn kept_and_lost(run: &Path) -> (u64, u64) {
+    let trace = reader::read_run(run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
+    assert!(trace.damage.is_empty(), "{}: {:?}", run.display(), trace.damage);
+    let (records, unreadable) = SupervisorRecord::read_all(run);
+    assert!(unreadable.is_empty(), "{}: {unreadable:?}", run.display());
+    let lost = records.iter().flat_map(|record| &record.processes).flat_map(|process| process.drops.values()).sum();
+    let kept = trace.events.iter().filter(|event| matches!(plain(&event.name), "open" | "pwrite" | "close")).count();
+    (kept as u64, lost)
+}
+
+#[test]
+fn output_directory_cannot_be_made() {
+    let scratch = Scratch::new("nowhere");
+    fs::write(scratch.join("file"), "").expect("the scratch directory can be written");
+    for run in [PathBuf::from("/proc/no/such/place"), scratch.join("file/run")] {
+        unharmed(&work(&scratch, &run, 100), 100, &[&run.to_string_lossy()]);
+    }
+}
+
+#[test]
+fn output_directory_is_made_with_its_parents() {
+    let scratch = Scratch::new("deep");
+    let run = scratch.join("a/b/c");
+    let outcome = work(&scratch, &run, 100);
+    assert_eq!((outcome.status, excerpt(&outcome.stderr)), (7, "\"\"".to_owned()));
+    assert_eq!(kept_and_lost(&run), (102, 0));
+}
+
+#[test]
+fn output_directory_is_read_only() {
+    let scratch = Scratch::new("read-only");
+    let small = Small::tmpfs(&scratch, "1m");
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(&small.path).status();
+    assert!(status.is_ok_and(|status| status.success()), "cannot make {} read-only", small.path.display());
+    let run = small.path.join("run");
+    unharmed(&work(&scratch, &run, 100), 100, &[&run.to_string_lossy()]);
+}
+
+/// The whole trace does not fit on the disk: what fits is kept whole, the rest is counted, nobody is killed.
+#[test]
+fn disk_full() {
+    let scratch = Scratch::new("full");
+    for size in ["64k", "1m", "5m", "9m"] {
+        let small = Small::tmpfs(&scratch, size);
+        let run = small.path.join("run");
+        let calls = 600_000;
+        let outcome = work(&scratch, &run, calls);
+        unharmed(&outcome, calls, &["space"]);
+        let (kept, lost) = kept_and_lost(&run);
+        assert_eq!(kept + lost, calls + 2, "on a disk of {size}: {kept} kept and {lost} lost");
+    }
+}
+
+/// Nobody drains and the arena grows on a full tmpfs: stores into a page that cannot be had would be SIGBUS.
+#[test]
+fn tmpfs_full_without_supervisor() {
+    let scratch = Scratch::new("sigbus");
+    let small = Small::tmpfs(&scratch, "12m");
+    let run = small.path.join("run");
+    let dir = scratch.dir("work");
+    // The program kills its supervisor (its parent), then works.
+    let script = r#"kill -9 $PPID; "$0" exit 600000; echo "ended with $?" > status"#;
+    let ending = compile("ending", PLAIN).into_os_string();
+    let job = Job::new(["/bin/bash".into(), "-c".into(), script.into(), ending], &dir).traced(&run);
+    assert_eq!(job.run().status, 137, "weft run was killed");
+    let patience = std::time::Instant::now();
+    while fs::read_to_string(dir.join("status")).map_or(true, |status| status.is_empty()) {
+        assert!(patience.elapsed().as_secs() < 60, "the program did not finish, see {}", scratch.path().display());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(fs::read_to_string(dir.join("status")).expect("just seen"), "ended with 7\n");
+}
+
+/// The user's limits bind `weft` too.
+#[test]
+fn limits_of_the_supervisor() {
+    let scratch = Scratch::new("limits");
+    for limit in ["ulimit -f 10", "ulimit -n 24", "ulimit -v 400000", "ulimit -c 0 -s 256"] {
+        let dir = scratch.dir("work");
+        let run = scratch.join(format!("run {limit}"));
+        let script = format!("{limit} && exec \"$@\"");
+        let ending = compile("ending", PLAIN).into_os_string();
+        let command = [
+            "/bin/bash".into(),
+            "-c".into(),
+            script.into(),
+            "bash".into(),
+            product().into(),
+            "run".into(),
+            "-q".into(),
+            "-o".into(),
+            run.clone().into_os_string(),
+            "--".into(),
+            ending,
+            "exit".into(),
+            "100".into(),
+        ];
+        let outcome = Job::new(command, &dir).run();
+        assert_eq!(outcome.status, 7, "{limit}: {}", excerpt(&outcome.stderr));
+        assert!(outcome.files.contains_key(Path::new("data.bin")), "{limit}: the program did its work");
+        if limit != "ulimit -f 10" {
+            assert_eq!(kept_and_lost(&run), (102, 0), "{limit}: {}", excerpt(&outcome.stderr));
+        }
+    }
+}
+
+/// Names come back byte by byte, however strange.
+#[test]
+fn strange_names() {
+    let finished = Case::program("strange_names").check();
+    let names: [(&[u8], u64); 7] = [
+        (b"quote\"d", 1),
+        (b"new\nline", 2),
+        (b"back\\slash", 3),
+        (b"bell\x07 tab\t del\x7f", 4),
+        (b"latin \xe9\xff\xfe cut \xe2\x82", 5),
+        ("euro € clef 𝄞".as_bytes(), 6),
+        (b"surrogate \xed\xb2\x80 text \\udc80", 7),
+    ];
+    for (name, calls) in names {
+        let mut path = finished.work.as_os_str().as_encoded_bytes().to_vec();
+        path.push(b'/');
+        path.extend_from_slice(name);
+        let count = finished.trace.events.iter().filter(|event| {
+            plain(&event.name) == "pwrite"
+                && finished.trace.path_of(event).is_some_and(|seen| *path_bytes(seen) == *path)
+        });
+        assert_eq!(count.count() as u64, calls, "{}", String::from_utf8_lossy(name));
+    }
+}
