@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use weftline_format::manifest::{RUN_FILE, RunManifest, utc};
+use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest, utc};
 
 use crate::{args, launcher};
 
@@ -24,8 +24,15 @@ pub(crate) fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_else(|_| "localhost".into())
 }
 
-/// Makes the directory and `run.json`, or joins a run that another node or rank has begun in the same `-o` directory.
-pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsString]) -> anyhow::Result<PathBuf> {
+/// A run directory that is ready, and what the user should know about it.
+pub(crate) struct Created {
+    pub(crate) directory: PathBuf,
+    pub(crate) notice: Option<String>,
+}
+
+/// Makes the directory and `run.json`, or joins a run that another node or rank has begun in the same `-o` directory. A directory that
+/// holds a finished run is left alone: two runs in one would be read as one.
+pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsString]) -> anyhow::Result<Created> {
     let created_ns = now_ns();
     let program = command.first().map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
     // `python3 train.py` is known by its script.
@@ -35,13 +42,19 @@ pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsStr
         _ => program.into_owned(),
     });
     let id = random_id()?;
+    let launcher = launcher::identity();
+    let mut notice = None;
     let directory = match output {
+        Some(output) if launcher.rank.is_none() && holds_finished_run(output) => {
+            let free = next_free(output);
+            notice = Some(format!("{} already holds a run; this one goes to {}", output.display(), free.display()));
+            free
+        }
         Some(output) => output.to_owned(),
         None => Path::new(RUNS).join(format!("{}-{}-{}", utc::compact(created_ns), safe(&shown), &id[..4])),
     };
     fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
     let directory = directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
-    let launcher = launcher::identity();
     let manifest = RunManifest {
         id,
         name: shown,
@@ -56,10 +69,28 @@ pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsStr
         ..RunManifest::default()
     };
     match manifest.create(&directory) {
-        Err(error) if error.kind() == Some(io::ErrorKind::AlreadyExists) => Ok(directory),
-        Err(error) => Err(error).with_context(|| format!("cannot use the run directory {}", directory.display())),
-        Ok(()) => Ok(directory),
+        Err(error) if error.kind() != Some(io::ErrorKind::AlreadyExists) => {
+            Err(error).with_context(|| format!("cannot use the run directory {}", directory.display()))
+        }
+        _ => Ok(Created { directory, notice }),
     }
+}
+
+/// A run whose supervisors have all ended and left nothing to recover.
+fn holds_finished_run(directory: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(directory.join(RECORD_DIR)) else { return false };
+    let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).peekable();
+    directory.join(RUN_FILE).is_file() && names.peek().is_some() && !names.any(|name| name.ends_with(".live"))
+}
+
+/// `runs/first-2`, `runs/first-3`, …
+fn next_free(directory: &Path) -> PathBuf {
+    let numbered = |n: u32| {
+        let mut name = directory.as_os_str().to_owned();
+        name.push(format!("-{n}"));
+        PathBuf::from(name)
+    };
+    (2..).map(numbered).find(|candidate| !candidate.exists()).unwrap_or_else(|| numbered(0))
 }
 
 /// Sixteen random hexadecimal digits.

@@ -9,18 +9,19 @@ pub(crate) mod writer;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use weftline_recorder::layout::{
-    ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE,
+    ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE,
     Control, GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT,
     ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
 };
-use weftline_recorder::{names, process, sys};
+use weftline_recorder::names::{self, NameHeader};
+use weftline_recorder::{process, sys};
 
 /// A shared, writable mapping of a file's start.
 struct Mapping {
@@ -56,16 +57,18 @@ impl Mapping {
         Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
     }
 
-    /// Makes a file with all its blocks reserved.
-    fn create(path: &Path, length: usize) -> io::Result<Mapping> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        sys::allocate(file.as_raw_fd(), length)
-            .map_err(io::Error::from_raw_os_error)
-            .and_then(|_| Mapping::of(&file, length))
-            .inspect_err(|_| {
-                // A part of it may be there; the error says more than a failed removal would.
-                let _ = std::fs::remove_file(path);
-            })
+}
+
+/// Makes a file with all its blocks reserved, so that no store into its mapping can fail.
+fn reserve(path: &Path, length: usize) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    match sys::allocate(file.as_raw_fd(), length) {
+        Ok(_) => Ok(file),
+        Err(error) => {
+            // A part of it may be there; the error says more than a failed removal would.
+            let _ = std::fs::remove_file(path);
+            Err(io::Error::from_raw_os_error(error))
+        }
     }
 }
 
@@ -83,7 +86,7 @@ pub(crate) struct ControlPage(Mapping);
 
 impl ControlPage {
     pub(crate) fn create(path: &Path, facts: ControlFacts) -> io::Result<ControlPage> {
-        let mapping = Mapping::create(path, CONTROL_SIZE)?;
+        let mapping = Mapping::of(&reserve(path, CONTROL_SIZE)?, CONTROL_SIZE)?;
         let page = mapping.at.as_ptr().cast::<Control>();
         // SAFETY: a new file of zeros that no other process knows yet, large enough for a Control.
         unsafe {
@@ -203,12 +206,18 @@ impl Arena {
         directory.join(format!("a{number}"))
     }
 
-    /// Makes an empty arena.
-    pub(crate) fn create(directory: &Path, number: u64, clock: u32) -> io::Result<Arena> {
-        let base = Mapping::create(&Arena::path(directory, number), PIECE_SIZE)?;
-        // SAFETY: a new file of PIECE_SIZE zeros that no process uses yet.
-        unsafe { process::init_arena(base.at.as_ptr().cast(), number, clock) };
-        Arena::around(directory, number, base)
+    /// Makes an empty arena. Its header is written, not mapped: a fault would make the kernel read ahead, which for a file
+    /// of unwritten blocks means to fill pages with zeros that may never be used.
+    pub(crate) fn create(directory: &Path, number: u64, clock: u32) -> io::Result<()> {
+        let path = Arena::path(directory, number);
+        let file = reserve(&path, PIECE_SIZE)?;
+        let mut head = vec![0u64; PROCESSES_AT / size_of::<u64>()];
+        // SAFETY: the buffer is zero, aligned and large enough for the header, and nobody else knows it.
+        unsafe { process::init_arena(head.as_mut_ptr().cast(), number, clock) };
+        let bytes: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        file.write_all_at(&bytes, 0).inspect_err(|_| {
+            let _ = std::fs::remove_file(&path);
+        })
     }
 
     /// Maps an existing arena; nothing when it is not (yet) one of this layout.
@@ -370,6 +379,11 @@ impl Arena {
             .then(|| unsafe { self.base.at.as_ptr().add(PROCESSES_AT).cast::<ProcessSlot>().add(index as usize) })
     }
 
+    /// Slots that were ever used: the first free one is taken, so there are no more than there were generations.
+    pub(crate) fn slots_used(&self) -> u32 {
+        self.header().generations.load(Ordering::Acquire).min(PROCESS_SLOTS as u64) as u32
+    }
+
     /// See [`process_state`].
     pub(crate) fn slot_state(&self, index: u32) -> u32 {
         // SAFETY: a slot in mapped memory; the state is atomic.
@@ -458,15 +472,54 @@ impl Arena {
             self.release(at);
         }
         let clock = self.header().clock;
+        let slots = self.slots_used() as usize;
         let heap = (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
         let base = self.base.at.as_ptr();
         // SAFETY: no process uses the arena (all its slots are free), and these parts lie inside the base piece. The header
         // goes first: whoever looks at a half-reset arena sees none.
         unsafe {
             base.write_bytes(0, size_of::<ArenaHeader>());
-            base.add(PROCESSES_AT).write_bytes(0, BASE_INDEX_AT - PROCESSES_AT);
-            base.add(BASE_INDEX_AT).write_bytes(0, BASE_HEAP_AT - BASE_INDEX_AT + heap);
+            base.add(PROCESSES_AT).write_bytes(0, slots * size_of::<ProcessSlot>());
+            self.wipe_index(heap);
+            base.add(BASE_HEAP_AT).write_bytes(0, heap);
             process::init_arena(base.cast(), self.number, clock);
+        }
+    }
+
+    /// Zeroes the words of the name index that stand for names in the first `heap` bytes of the heap: most pages of the
+    /// index were never touched and need not be now.
+    ///
+    /// # Safety
+    /// No process may use the arena.
+    unsafe fn wipe_index(&self, heap: usize) {
+        let base = self.base.at.as_ptr();
+        let mut at = 0;
+        while at + size_of::<NameHeader>() <= heap {
+            // SAFETY: the header lies inside the used heap; entries are 8-byte aligned.
+            let (hash, length) = unsafe {
+                let entry = base.add(BASE_HEAP_AT + at).cast::<NameHeader>();
+                (copy!(entry.hash), copy!(entry.length) as usize)
+            };
+            let size = (size_of::<NameHeader>() + length).next_multiple_of(8);
+            if hash == 0 || at + size > heap {
+                // A process died while it added a name: what follows cannot be found.
+                // SAFETY: the index lies inside the base piece, and the caller vouches that nobody uses it.
+                unsafe { base.add(BASE_INDEX_AT).write_bytes(0, BASE_HEAP_AT - BASE_INDEX_AT) };
+                return;
+            }
+            let id = ((BASE_HEAP_AT + at) / 8) as u32;
+            for probe in 0..names::PROBES {
+                let slot = (hash as usize).wrapping_add(probe) & (BASE_INDEX_SLOTS - 1);
+                // SAFETY: the slot number is masked to the index, and the caller vouches that nobody uses it.
+                unsafe {
+                    let word = base.add(BASE_INDEX_AT).cast::<u64>().add(slot);
+                    if word.read_volatile() as u32 == id {
+                        word.write_volatile(0);
+                        break;
+                    }
+                }
+            }
+            at += size;
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use weftline_format::manifest::{ClockAnchor, State, SupervisorRecord};
-use weftline_recorder::layout::{PROCESS_SLOTS, RECORDS_PER_SEGMENT, pool_state, process_state, segment_state};
+use weftline_recorder::layout::{RECORDS_PER_SEGMENT, pool_state, process_state, segment_state};
 use weftline_recorder::{clock, sys};
 
 use crate::arena::{Arena, SegmentAt};
@@ -139,7 +139,6 @@ impl Drain {
             budget: Budget::new(given.max_size),
             journal: Mutex::new(Journal::open(&live.directory.join("journal"))?),
             short: Arc::new(Mutex::new(TraceFile::new(short_name(&host.name, host.pid, host.start)))),
-            next_short: AtomicU64::new(1),
             files: Mutex::default(),
             messages: Mutex::default(),
             disk_full_told: AtomicBool::new(false),
@@ -200,6 +199,9 @@ impl Drain {
 
     /// One look; whether anything happened or is under way.
     fn look(&mut self) -> bool {
+        if self.stopped {
+            return false;
+        }
         let now = Instant::now();
         self.live.control.get().heartbeat.store(clock::monotonic(), Ordering::Relaxed);
         self.live.clock.now();
@@ -207,6 +209,9 @@ impl Drain {
         let mut busy = !done.is_empty() || self.workers.open_jobs() > 0;
         for done in done {
             self.settle(done, now);
+        }
+        if self.stopped {
+            return false;
         }
         let claimed = self.pool.look(self.live.control.get(), now);
         let arenas: Vec<Arc<Arena>> = self.pool.used().map(Arc::clone).collect();
@@ -248,7 +253,7 @@ impl Drain {
         if generations != known.generations {
             known.generations = generations;
             known.reserved.clear();
-            known.reserved.extend((0..PROCESS_SLOTS as u32).filter_map(|slot| {
+            known.reserved.extend((0..arena.slots_used()).filter_map(|slot| {
                 let generation = arena.slot_facts(slot).generation;
                 let key = ImageKey { arena: arena.number(), slot, generation };
                 let in_use = arena.slot_state(slot) != process_state::FREE;

@@ -1,12 +1,12 @@
 //! One process image: who it is, what its file is called, and what has been written of it.
 
-use std::sync::atomic::AtomicU64;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use weftline_format::identity::{Identity, held};
 
 use crate::arena::{Arena, SlotFacts};
-use crate::output::TraceFile;
+use crate::output::{HEAD, TraceFile};
 use crate::paths;
 use crate::procfs::Host;
 use crate::timeline::Timeline;
@@ -33,8 +33,7 @@ pub(crate) struct Image {
     pub tag: String,
     /// The identity line's contents, but for the member's number.
     pub identity: Identity,
-    /// Number of the next member; 0 is the file's head.
-    pub next_member: AtomicU64,
+    pub numbers: Mutex<Numbers>,
     pub file: Arc<Mutex<TraceFile>>,
     pub totals: Mutex<Totals>,
 }
@@ -73,10 +72,54 @@ impl Image {
             facts,
             tag,
             identity,
-            next_member: AtomicU64::new(1),
+            numbers: Mutex::default(),
             file: Arc::new(Mutex::new(file)),
             totals: Mutex::default(),
         }
+    }
+}
+
+/// Numbers for the members of a file. Readers take a gap for a lost member, so there is none at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    next: u64,
+    /// Numbers below `next` that no member has, largest first.
+    free: Vec<u64>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers { next: HEAD + 1, free: Vec::new() }
+    }
+}
+
+impl Numbers {
+    /// The numbers left by members that are in the file.
+    pub(crate) fn beside(taken: &HashSet<u64>) -> Numbers {
+        let next = taken.iter().max().map_or(HEAD + 1, |last| last + 1);
+        Numbers { next, free: (HEAD + 1..next).rev().filter(|number| !taken.contains(number)).collect() }
+    }
+
+    pub(crate) fn take(&mut self) -> u64 {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    /// A number whose member was not written after all.
+    pub(crate) fn give_back(&mut self, number: u64) {
+        self.free.push(number);
+        self.free.sort_unstable_by(|a, b| b.cmp(a));
+        while self.free.first() == Some(&(self.next - 1)) {
+            self.free.remove(0);
+            self.next -= 1;
+        }
+    }
+
+    /// Takes all gaps.
+    pub(crate) fn take_gaps(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.free)
     }
 }
 
@@ -98,6 +141,17 @@ fn display_name(cmd: &[String], exe: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_no_gaps_in_the_end() {
+        let mut numbers = Numbers::beside(&HashSet::from([2, 5]));
+        assert_eq!([numbers.take(), numbers.take(), numbers.take(), numbers.take()], [1, 3, 4, 6]);
+        for number in [6, 3, 4] {
+            numbers.give_back(number);
+        }
+        assert_eq!(numbers.take_gaps(), [4, 3]);
+        assert_eq!((numbers.take(), Numbers::default().take()), (6, 1));
+    }
 
     #[test]
     fn viewers_get_short_names() {

@@ -21,16 +21,16 @@ impl Tail {
     /// Looks at a span that ended after all before it. Whether it crosses one of them.
     #[inline]
     fn push(&mut self, (start, end): Span) -> bool {
-        while self.0.last().is_some_and(|last| last.0 >= start && last.1 <= end) {
-            self.0.pop();
-        }
-        if let Some(last) = self.0.last()
-            && last.1 > start
+        let enclosed = self.0.iter().rev().take_while(|before| before.0 >= start && before.1 <= end).count();
+        let left = self.0.len() - enclosed;
+        if let Some(before) = left.checked_sub(1).map(|index| self.0[index])
+            && before.1 > start
         {
             // Ends that are equal nest.
-            return last.1 < end;
+            return before.1 < end;
         }
-        if self.0.len() == 2 * TAIL {
+        self.0.truncate(left);
+        if left == 2 * TAIL {
             self.0.drain(..TAIL);
         }
         self.0.push((start, end));

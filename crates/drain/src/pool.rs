@@ -23,13 +23,16 @@ const OWN_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Pool {
     directory: PathBuf,
     clock: u32,
-    ready: BTreeMap<u64, Arena>,
+    /// Mapped only if they were in use before.
+    ready: BTreeMap<u64, Option<Arena>>,
     used: BTreeMap<u64, Arc<Arena>>,
     /// Arenas that processes are making themselves, and since when.
     coming: Vec<(u64, Instant)>,
     own_seen: u64,
     not_before: Option<Instant>,
     told: bool,
+    /// No arena is to be made any more.
+    closed: bool,
 }
 
 impl Pool {
@@ -43,6 +46,7 @@ impl Pool {
             own_seen: 0,
             not_before: None,
             told: false,
+            closed: false,
         }
     }
 
@@ -56,7 +60,8 @@ impl Pool {
             .filter(|number| control.pool[*number as usize].load(Ordering::Acquire) >= pool_state::CLAIMED)
             .collect();
         for number in &claimed {
-            if let Some(arena) = self.ready.remove(number) {
+            let mapped = self.ready.remove(number).flatten();
+            if let Some(arena) = mapped.or_else(|| Arena::open(&self.directory, *number).ok().flatten()) {
                 self.used.insert(*number, Arc::new(arena));
             }
         }
@@ -86,7 +91,7 @@ impl Pool {
         for number in back {
             if let Some(arena) = self.used.remove(&number) {
                 match Arc::try_unwrap(arena) {
-                    Ok(arena) => drop(self.ready.insert(number, arena)),
+                    Ok(arena) => drop(self.ready.insert(number, Some(arena))),
                     Err(held) => drop(self.used.insert(number, held)),
                 }
             }
@@ -96,7 +101,7 @@ impl Pool {
     /// Makes arenas so that the next processes find one. `claimed` is how many were taken since the last look.
     pub(crate) fn refill(&mut self, control: &Control, claimed: usize, now: Instant) -> Result<(), DrainError> {
         let wanted = (2 * claimed).clamp(READY_LEAST, READY_MOST);
-        if self.ready.len() >= wanted || self.not_before.is_some_and(|moment| now < moment) {
+        if self.closed || self.ready.len() >= wanted || self.not_before.is_some_and(|moment| now < moment) {
             return Ok(());
         }
         self.not_before = None;
@@ -104,8 +109,8 @@ impl Pool {
         while self.ready.len() < wanted {
             let Some(number) = (0..POOL_SLOTS as u64).find(absent) else { return Ok(()) };
             match Arena::create(&self.directory, number, self.clock) {
-                Ok(arena) => {
-                    self.ready.insert(number, arena);
+                Ok(()) => {
+                    self.ready.insert(number, None);
                     control.pool[number as usize].store(pool_state::READY, Ordering::Release);
                 }
                 Err(error) => {
@@ -135,10 +140,10 @@ impl Pool {
         };
         let word = control.pool.get(number as usize);
         match word {
-            Some(word) if self.ready.len() < READY_MOST => {
+            Some(word) if self.ready.len() < READY_MOST && !self.closed => {
                 word.store(pool_state::RESERVED, Ordering::Release);
                 arena.reset();
-                self.ready.insert(number, arena);
+                self.ready.insert(number, Some(arena));
                 word.store(pool_state::READY, Ordering::Release);
             }
             Some(word) => {
@@ -150,15 +155,19 @@ impl Pool {
         true
     }
 
-    /// Nobody shall claim a ready arena any more; it is removed. Returns when no process can come that way.
+    /// Nobody shall claim a ready arena any more; those that are left are removed.
     pub(crate) fn close(&mut self, control: &Control) {
-        for number in self.ready.keys().copied().collect::<Vec<_>>() {
-            let word = &control.pool[number as usize];
-            let closed =
+        self.closed = true;
+        let directory = &self.directory;
+        self.ready.retain(|number, _| {
+            let word = &control.pool[*number as usize];
+            let taken_back =
                 word.compare_exchange(pool_state::READY, pool_state::ABSENT, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-            if closed && let Some(arena) = self.ready.remove(&number) {
-                arena.remove();
+            if taken_back {
+                // It has no growth pieces; whatever hinders its removal hinders that of the directory as well.
+                let _ = std::fs::remove_file(Arena::path(directory, *number));
             }
-        }
+            !taken_back
+        });
     }
 }

@@ -8,20 +8,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use weftline_format::manifest::{State, SupervisorRecord};
 use weftline_recorder::clock::Kind;
-use weftline_recorder::layout::{POOL_SLOTS, PROCESS_SLOTS, TAKEN_SHORT, pool_state, process_state, segment_state};
+use weftline_recorder::layout::{POOL_SLOTS, TAKEN_SHORT, pool_state, process_state, segment_state};
 
 use crate::arena::{Arena, ControlPage, SegmentAt, SegmentFacts};
 use crate::budget::{Budget, lock};
 use crate::drain::short_name;
 use crate::encode::tail_of;
 use crate::filter::Filter;
-use crate::image::{Image, ImageKey};
+use crate::image::{Image, ImageKey, Numbers};
 use crate::journal::{self, Journal};
 use crate::live::{self, Pointer, Settings};
 use crate::output::{Dropped, TraceFile};
@@ -224,7 +224,8 @@ struct Leftovers<'r> {
     shared: Shared,
     clock: Clock,
     arenas: BTreeMap<u64, Arc<Arena>>,
-    short_members: Members,
+    /// Images that have their member in the file of short ones.
+    in_short: HashSet<String>,
     /// Tags that the journal knows.
     journaled: HashSet<String>,
 }
@@ -241,9 +242,9 @@ impl<'r> Leftovers<'r> {
         let settings = Settings::read(directory)?;
         let short = short_name(&pointer.host, pointer.pid, pointer.start);
         remove_temporary(run, &short);
-        let short_members = Members::of(&run.join(&short))?;
-        let mut short_file = TraceFile::new(short);
-        short_file.length = short_members.length;
+        let length = Members::of(&run.join(&short))?.length;
+        let in_short = written::tags(&run.join(&short))?;
+        let short_file = TraceFile { length, ..TraceFile::new(short) };
         let journal_path = directory.join("journal");
         let journaled = journal::read(&journal_path)?.into_iter().map(|entry| entry.tag).collect();
         let shared = Shared {
@@ -252,7 +253,6 @@ impl<'r> Leftovers<'r> {
             budget: Budget::new(None),
             journal: Mutex::new(Journal::open(&journal_path)?),
             short: Arc::new(Mutex::new(short_file)),
-            next_short: AtomicU64::new(short_members.next_sequence()),
             files: Mutex::default(),
             messages: Mutex::default(),
             disk_full_told: AtomicBool::new(false),
@@ -261,7 +261,7 @@ impl<'r> Leftovers<'r> {
         let host = Host { boot: pointer.boot.clone(), ..host.clone() };
         let arenas = open_arenas(directory)?;
         let clock = resume_clock(directory, control, &arenas, same_boot);
-        Ok(Leftovers { run, directory, pointer, control, host, same_boot, shared, clock, arenas, short_members, journaled })
+        Ok(Leftovers { run, directory, pointer, control, host, same_boot, shared, clock, arenas, in_short, journaled })
     }
 
     /// Encodes all dead images; those that still run.
@@ -269,7 +269,7 @@ impl<'r> Leftovers<'r> {
         let now = Instant::now();
         let (mut dead, mut running) = (Vec::new(), Vec::new());
         for arena in self.arenas.values() {
-            for slot in 0..PROCESS_SLOTS as u32 {
+            for slot in 0..arena.slots_used() {
                 match arena.slot_state(slot) {
                     process_state::FREE => {}
                     process_state::CLAIMED => self.free_if_abandoned(arena, slot),
@@ -349,33 +349,26 @@ impl<'r> Leftovers<'r> {
         let name = lock(&image.file).name.clone();
         remove_temporary(self.run, &name);
         let members = Members::of(&self.run.join(&name))?;
-        let mut in_short = false;
+        let in_short = self.in_short.contains(&image.tag);
         segments.retain(|(at, facts)| {
             let (short, number) = (facts.taken_by & TAKEN_SHORT != 0, facts.taken_by & !TAKEN_SHORT);
-            let written = if short { &self.short_members } else { &members };
-            let is_written = number > 0 && written.sequences.contains(&(number - 1));
+            let is_written = number > 0 && if short { in_short } else { members.sequences.contains(&(number - 1)) };
             if is_written {
-                in_short |= short;
                 image.arena.release(*at);
             } else {
                 image.arena.set_taken_by(*at, 0);
             }
             !is_written
         });
-        image.next_member.store(members.next_sequence(), Ordering::Relaxed);
-        lock(&image.file).length = members.length;
-        if members.length > 0 {
-            *lock(&image.totals) = written::totals(&self.run.join(&name), &image.tag)?;
-        } else {
-            // A short image whose segments were freed already has nothing left but its member in the shared file.
-            let path = self.run.join(&lock(&self.shared.short).name);
-            if self.short_members.length > 0 && (in_short || segments.is_empty()) {
-                let totals = written::totals(&path, &image.tag)?;
-                if totals.events > 0 {
-                    *lock(&image.totals) = totals;
-                    lock(&image.file).name.clone_from(&lock(&self.shared.short).name);
-                }
-            }
+        *lock(&image.numbers) = Numbers::beside(&members.sequences);
+        let mut file = lock(&image.file);
+        file.length = members.length;
+        file.dropped = written::dropped(&self.run.join(&name));
+        if in_short {
+            file.name.clone_from(&lock(&self.shared.short).name);
+        }
+        if in_short || members.length > 0 {
+            *lock(&image.totals) = written::totals(&self.run.join(&file.name), &image.tag)?;
         }
         Ok(())
     }
@@ -385,7 +378,7 @@ impl<'r> Leftovers<'r> {
         let in_use: HashSet<u64> = running.iter().map(|image| image.key.arena).collect();
         let control = self.control.get();
         for (number, arena) in std::mem::take(&mut self.arenas) {
-            let reserved = (0..PROCESS_SLOTS as u32).any(|slot| arena.slot_state(slot) != process_state::FREE);
+            let reserved = (0..arena.slots_used()).any(|slot| arena.slot_state(slot) != process_state::FREE);
             let word = control.pool.get(number as usize).map_or(pool_state::CLAIMED, |word| word.load(Ordering::Acquire));
             let ready = word < pool_state::CLAIMED;
             if in_use.contains(&number) || reserved || ready || self.is_starting(word, &arena) {
@@ -478,7 +471,7 @@ fn open_arenas(directory: &Path) -> Result<BTreeMap<u64, Arc<Arena>>> {
 fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, Arc<Arena>>, same_boot: bool) -> Clock {
     let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
     let births = arenas.values().flat_map(|arena| {
-        (0..PROCESS_SLOTS as u32).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED).map(|slot| {
+        (0..arena.slots_used()).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED).map(|slot| {
             let facts = arena.slot_facts(slot);
             (facts.born_ticks, facts.born_mono, facts.born_real)
         })

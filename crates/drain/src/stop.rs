@@ -3,8 +3,6 @@
 //! All that outlives a drain is in files and shared memory, and nothing is done on the way out. So stopping at a place with an
 //! error is the same as being killed there, and a test can try every place.
 
-use crate::Result;
-
 /// A place between two steps that a later recovery must be able to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -30,7 +28,7 @@ pub(crate) enum Stop {
 
 #[cfg(not(test))]
 #[inline(always)]
-pub(crate) fn reached(_: Stop) -> Result<()> {
+pub(crate) fn reached(_: Stop) -> crate::Result<()> {
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod limits;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use weftline_format::damage::What;
 use weftline_format::event::{Event, Phase, Value};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader::{self, Trace};
@@ -33,6 +34,14 @@ fn reads(program: &mut Program, tid: u32, path: u32, first: i64, count: i64) {
 fn read_run(run: &Path) -> Trace {
     let trace = reader::read_run(run).expect("the run can be read");
     assert!(trace.damage.is_empty(), "{:?}", trace.damage);
+    trace
+}
+
+/// Reads a run from which members were dropped.
+fn read_trimmed(run: &Path) -> Trace {
+    let mut trace = reader::read_run(run).expect("the run can be read");
+    trace.damage.flaws.retain(|flaw| flaw.what != What::MissingSequence);
+    assert!(trace.damage.flaws.is_empty(), "{:?}", trace.damage);
     trace
 }
 

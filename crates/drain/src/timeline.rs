@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// A counter whose rate drifts like one under NTP: the timeline stays within a microsecond of the truth.
+    /// A counter whose rate drifts like one under NTP: the timeline stays within microseconds of the truth.
     #[test]
     fn follows_a_drifting_rate() {
         let mut clock = started((0, 0));
@@ -264,7 +264,7 @@ mod tests {
             }
             if step > 8 {
                 let off = clock.timeline().at(ticks) - (mono as i64 + clock.offset);
-                assert!(off.abs() < 2_000, "{off} ns off after {mono} ns");
+                assert!(off.abs() < 5_000, "{off} ns off after {mono} ns");
             }
         }
     }

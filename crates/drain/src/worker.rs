@@ -5,10 +5,11 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use weftline_format::hash::path_hash;
 use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
 use weftline_format::member::{self, Deflater};
@@ -20,7 +21,7 @@ use crate::encode::{Encoder, MEMBER_TEXT, MemberFacts};
 use crate::filter::Filter;
 use crate::image::{Image, ImageKey};
 use crate::journal::{Entry, Journal};
-use crate::output::{MemberNote, TraceFile};
+use crate::output::{HEAD, MemberNote, TraceFile};
 use crate::overlap::Tail;
 use crate::record::{self, LastLook};
 use crate::stop::{self, Stop};
@@ -37,9 +38,8 @@ pub(crate) struct Shared {
     pub filter: Filter,
     pub budget: Budget,
     pub journal: Mutex<Journal>,
-    /// The file of short images and the number of its next member.
+    /// The file of short images. Each has one member in it, so none needs a number.
     pub short: Arc<Mutex<TraceFile>>,
-    pub next_short: AtomicU64,
     /// Sums per file of images that ended.
     pub files: Mutex<FileSums>,
     /// Things the user should hear, each once.
@@ -92,7 +92,7 @@ impl Worker {
         let mut sequence = 0;
         for (index, (at, tail)) in job.segments.iter().enumerate() {
             if pinned.is_empty() {
-                sequence = image.next_member.fetch_add(1, Ordering::Relaxed);
+                sequence = lock(&image.numbers).take();
                 self.encoder.begin(&image.identity, sequence);
             }
             pinned.push(*at);
@@ -111,6 +111,7 @@ impl Worker {
         if let Some(last) = &job.last {
             // Read before the slot is given back.
             done.untraced = record::untraced(image, last);
+            self.fill_gaps(image, shared)?;
             done.entry = Some(close(image, last, shared)?);
         }
         Ok(done)
@@ -125,7 +126,7 @@ impl Worker {
         let facts = self.encoder.facts();
         if facts.events > 0 {
             let file = if short { &shared.short } else { &image.file };
-            let sequence = if short { shared.next_short.fetch_add(1, Ordering::Relaxed) } else { sequence };
+            let sequence = if short { HEAD } else { sequence };
             let taken_by = (1 + sequence) | if short { TAKEN_SHORT } else { 0 };
             for at in pinned {
                 image.arena.set_taken_by(*at, taken_by);
@@ -136,7 +137,12 @@ impl Worker {
             match self.append(image, file, shared) {
                 Ok(()) => {}
                 Err(DrainError::Stopped) => return Err(DrainError::Stopped),
-                Err(error) => return self.give_up(image, pinned, facts, &error, shared),
+                Err(error) => {
+                    if !short {
+                        lock(&image.numbers).give_back(sequence);
+                    }
+                    return self.give_up(image, pinned, facts, &error, shared);
+                }
             }
             stop::reached(Stop::Written)?;
             lock(&image.totals).events += u64::from(facts.events);
@@ -150,6 +156,7 @@ impl Worker {
             }
             return Ok(());
         }
+        lock(&image.numbers).give_back(sequence);
         release(image, pinned)
     }
 
@@ -158,7 +165,12 @@ impl Worker {
         let is_new = !file_now.exists();
         let mut line = LineBuf::new();
         if is_new {
-            Identity { seq: crate::output::HEAD, ..image.identity.clone() }.write(&mut line);
+            let identity = &image.identity;
+            if Arc::ptr_eq(file, &shared.short) {
+                line.define_host(identity.pid, identity.pid, path_hash(identity.host.as_bytes()), identity.host.as_bytes());
+            } else {
+                Identity { seq: HEAD, ..identity.clone() }.write(&mut line);
+            }
         }
         let pid = image.facts.pid;
         let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
@@ -166,6 +178,30 @@ impl Worker {
         shared.budget.add_bytes(bytes);
         if is_new {
             shared.budget.add_file(file);
+        }
+        Ok(())
+    }
+
+    /// Writes empty members for the numbers that were given out in vain before others that are in the file: by a drain that
+    /// was killed, or for segments of which nothing was wanted.
+    fn fill_gaps(&mut self, image: &Image, shared: &Shared) -> Result<()> {
+        let gaps = lock(&image.numbers).take_gaps();
+        let (exists, trimmed) = {
+            let file = lock(&image.file);
+            (file.exists(), file.dropped.members > 0)
+        };
+        if !exists || trimmed {
+            return Ok(());
+        }
+        for number in gaps {
+            self.encoder.begin(&image.identity, number);
+            self.sealed.clear();
+            member::seal(self.encoder.text(), 0, number, &mut self.sealed, &mut self.deflater);
+            match self.append(image, &image.file, shared) {
+                Err(DrainError::Stopped) => return Err(DrainError::Stopped),
+                // Readers will tell of a gap, on a disk that is full anyway.
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -234,6 +270,8 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     most: usize,
     own: Worker,
+    /// Only in tests: as if killed.
+    halted: bool,
 }
 
 impl Workers {
@@ -241,13 +279,17 @@ impl Workers {
     pub(crate) fn new(shared: Arc<Shared>, most: usize) -> Workers {
         let queue = Queue { jobs: VecDeque::new(), done: Vec::new(), open: 0, closing: false };
         let pool = Pool { queue: Mutex::new(queue), work_there: Condvar::new(), all_done: Condvar::new(), shared };
-        Workers { pool: Arc::new(pool), threads: Vec::new(), most, own: Worker::new() }
+        Workers { pool: Arc::new(pool), threads: Vec::new(), most, own: Worker::new(), halted: false }
     }
 
     /// Gives a job to the workers. `small` ones are not worth a thread of their own.
     pub(crate) fn submit(&mut self, job: Job, small: bool) {
+        if self.halted {
+            return;
+        }
         if self.most == 0 || (small && self.threads.is_empty()) {
             let done = do_job(&mut self.own, &job, &self.pool.shared);
+            self.halted |= done.stopped;
             lock(&self.pool.queue).done.push(done);
             return;
         }

@@ -28,8 +28,6 @@ pub(crate) struct Members {
     /// Bytes of whole members; 0 when there is no file.
     pub length: u64,
     pub sequences: HashSet<u64>,
-    /// Events in them.
-    pub events: u64,
 }
 
 impl Members {
@@ -50,15 +48,22 @@ impl Members {
             if header.seq != HEAD {
                 members.sequences.insert(header.seq);
             }
-            members.events += u64::from(header.count);
             at += header.size;
         }
         Ok(members)
     }
+}
 
-    /// A number that no member has, nor any before it had.
-    pub(crate) fn next_sequence(&self) -> u64 {
-        self.sequences.iter().max().map_or(HEAD + 1, |last| last + 1)
+/// The images that have a member in a file of short ones. Its torn tail must be cut.
+pub(crate) fn tags(path: &Path) -> Result<HashSet<String>> {
+    let mut tags = HashSet::new();
+    match reader::scan_file(path, &mut |event| {
+        if event.phase == Phase::Metadata && event.name == "process_name" && event.cat == CATEGORY {
+            tags.extend(event.arg_str("nonce").map(|nonce| nonce.into_owned()));
+        }
+    }) {
+        Err(error) if error.source.kind() != io::ErrorKind::NotFound => Err(DrainError::io(path, error.source)),
+        _ => Ok(tags),
     }
 }
 

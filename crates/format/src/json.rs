@@ -96,6 +96,19 @@ impl<'a> Scanner<'a> {
     pub(crate) fn string(&mut self) -> Scan<&'a [u8]> {
         self.expect(b'"', "a string was expected")?;
         let start = self.at;
+        // Most strings end within eight bytes: one word tells.
+        if let Some(word) = self.text[start..].first_chunk::<8>() {
+            let stops = stops(u64::from_le_bytes(*word));
+            let len = (stops.trailing_zeros() / 8) as usize;
+            if stops != 0 && word[len] == b'"' {
+                self.at = start + len + 1;
+                return Ok(&self.text[start..start + len]);
+            }
+        }
+        self.long_string(start)
+    }
+
+    fn long_string(&mut self, start: usize) -> Scan<&'a [u8]> {
         loop {
             let Some(found) = memchr3(b'"', b'\\', b'\n', &self.text[self.at..]) else {
                 return Err(Fault::End);
@@ -242,6 +255,16 @@ impl<'a> Scanner<'a> {
             _ => Err(Fault::Bad("a value was expected")),
         }
     }
+}
+
+/// Marks the bytes of a word that end a string or need a look: a quote, a backslash, a newline. The lowest mark is
+/// exact; those above it may be wrong.
+#[inline(always)]
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let zero_byte = |w: u64| w.wrapping_sub(ONES) & !w;
+    let (quote, backslash, newline) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5c), word ^ (ONES * 0x0a));
+    (zero_byte(quote) | zero_byte(backslash) | zero_byte(newline)) & (ONES * 0x80)
 }
 
 /// The bare words that Python (`NaN`, `Infinity`) and C (`nan`, `inf`) print for floats that JSON does not have.

@@ -3,9 +3,14 @@
 //! | module | holds |
 //! |---|---|
 //! | [`event`] | the event model: phases, typed arguments, one [`Event`] |
-//! | [`line`] | the writer of trace lines, without allocation per event |
+//! | [`mod@line`] | the writer of trace lines, without allocation per event |
 //! | [`identity`] | the line that says which process image a member belongs to |
 //! | [`member`] | gzip members with an index in their header; torn tails |
+//! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
+//! | [`view`] | one event of a scan, borrowed from the text |
+//! | [`dialect`] | who wrote a trace and what its lines mean |
+//! | [`names`] | which path, string or host a hash means |
+//! | [`damage`] | what was wrong with a trace |
 //! | [`text`] | JSON strings both ways, and bytes that are not UTF-8 |
 //! | [`hash`] | the fixed 64-bit hash that names paths and strings |
 //! | [`manifest`] | `run.json` and `run.d/*.json` |
@@ -15,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod damage;
+pub mod deflate;
 pub mod dialect;
 pub mod event;
 pub mod hash;

@@ -8,13 +8,14 @@
 //! lines.arg_i64("fd", 3).arg_hash("fhash", 0x0d6c_6bbd_b835_9188).arg_i64("ret", 4096).finish();
 //! assert_eq!(lines.as_bytes().escape_ascii().to_string(), concat!(
 //!     r#"[\n{\"name\":\"pread64\",\"cat\":\"POSIX\",\"ph\":\"X\",\"pid\":22029,\"tid\":22031,"#,
-//!     r#"\"ts\":1794764744755824,\"dur\":7,\"ns\":123456,"#,
+//!     r#"\"ts\":1794764744755824,\"ns\":123456,\"dur\":7,"#,
 //!     r#"\"args\":{\"fd\":3,\"fhash\":\"0d6c6bbdb8359188\",\"ret\":4096}}\n"#));
 //! ```
 //!
 //! **Time.** `ts` is the start and `dur` the distance of the ends, each end floored to whole microseconds, because
 //! viewers keep no more of an absolute time, and two neighbours floored alike can touch but never overlap. `ns` holds
-//! what was cut off, `(start % 1000) * 1000 + end % 1000`, and is left out when zero. Its reader is in this crate.
+//! what was cut off, `(start % 1000) * 1000 + end % 1000`, and is left out when zero. Its reader is in this crate. It stands
+//! beside `ts`, since both change from line to line while `dur` often does not: 13.7 bytes per event, 14.3 behind `dur`.
 //!
 //! **Floats.** JSON has no NaN: the strings `"NaN"`, `"Infinity"` and `"-Infinity"` stand for them, and text that
 //! happens to be one of these is written with its first letter escaped, so that both come back as what they were.
@@ -422,19 +423,20 @@ impl Time {
             Time::At(at) => (at, None),
             Time::Span(start, end) => (start, Some(end)),
         };
-        let ts = start.div_euclid(1000);
+        let (ts, end_ts) = (start.div_euclid(1000), end.map(|end| end.div_euclid(1000)));
+        let remainders = start.rem_euclid(1000) * 1000 + end.map_or(0, |end| end.rem_euclid(1000));
         out.put(b",\"ts\":");
         out.put_i64(ts);
-        let mut remainders = (start - ts * 1000) * 1000;
-        if let Some(end) = end {
-            let end_ts = end.div_euclid(1000);
-            out.put(b",\"dur\":");
-            out.put_i64(end_ts - ts);
-            remainders += end - end_ts * 1000;
-        }
         if remainders != 0 {
             out.put(b",\"ns\":");
             out.put_i64(remainders);
         }
+        if let Some(end_ts) = end_ts {
+            out.put(b",\"dur\":");
+            out.put_i64(end_ts - ts);
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,7 +191,8 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         let skip = self.at.checked_sub(self.window_at).and_then(|skip| usize::try_from(skip).ok());
         let held = skip.and_then(|skip| self.window.get(skip..)).map_or(0, <[u8]>::len);
         if held < len && self.at + (held as u64) < self.input.size() || skip.is_none() {
-            self.window.resize(len.max(WINDOW), 0);
+            let ahead = usize::try_from(self.input.size().saturating_sub(self.at)).unwrap_or(usize::MAX);
+            self.window.resize(len.max(WINDOW).min(ahead), 0);
             let read = self.input.fill_at(self.at, &mut self.window)?;
             self.window.truncate(read);
             self.window_at = self.at;
@@ -313,7 +314,8 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         let ahead = self.peek(WINDOW)?;
         let ended = ahead.is_empty();
         let before = text.len();
-        text.reserve(wanted - before);
+        // Room for what the bytes ahead can at most become, so that small files stay small.
+        text.reserve((wanted - before).min(ahead.len().saturating_mul(1032) + 1024));
         let taken = member.inflate.total_in();
         let status = member.inflate.decompress_vec(ahead, text, FlushDecompress::None);
         self.at += member.inflate.total_in() - taken;

@@ -38,7 +38,7 @@ pub(crate) fn hold_byte(byte: u8) -> char {
 /// Bytes as a `String` of this crate; the inverse of [`path_bytes`].
 pub fn from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !holds_private(text) => Cow::Borrowed(text),
+        Ok(text) if bytes.is_ascii() || !holds_private(text) => Cow::Borrowed(text),
         _ => {
             let mut out = String::with_capacity(bytes.len() + 16);
             push_bytes(&mut out, bytes);

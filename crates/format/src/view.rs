@@ -220,10 +220,11 @@ impl<'a> Found<'a> {
             && let Some(ts) = self.ts.and_then(small_integer)
         {
             let remainders = self.ns.unwrap_or(0);
-            let (start_rest, end_rest) = (remainders / 1000, remainders % 1000);
-            let start = ts.checked_mul(1000).and_then(|ns| ns.checked_add(start_rest));
+            // In more than 64 bits: the earliest microsecond begins before the earliest nanosecond.
+            let exact = |us: i64, rest: i64| i64::try_from(i128::from(us) * 1000 + i128::from(rest)).ok();
+            let start = exact(ts, remainders / 1000);
             let dur = self.dur.and_then(small_integer).and_then(|dur| {
-                let end = ts.checked_add(dur)?.checked_mul(1000)?.checked_add(end_rest)?;
+                let end = exact(ts.checked_add(dur)?, remainders % 1000)?;
                 end.checked_sub(start?)
             });
             if start.is_some() && (dur.is_some() || self.dur.is_none()) {

@@ -206,8 +206,6 @@ proptest! {
         let trace = read_bytes(lines.as_bytes());
         prop_assert_eq!(&trace.damage.flaws, &[]);
         let text = from_bytes(&bytes).into_owned();
-        let mut list = LineBuf::new();
-        list.write_event(&Event { args: vec![("l".into(), Value::Str(text.clone()))], ..Event::new(Phase::Instant, "", "", 0, 0) });
         let span = Event {
             start_ns: Some(start),
             dur_ns: Some(dur),
@@ -216,7 +214,7 @@ proptest! {
                 ("u".into(), Value::from(uint)),
                 ("f".into(), Value::Float(float)),
                 ("b".into(), Value::Bool(flag)),
-                ("s".into(), Value::Str(text.clone())),
+                ("s".into(), Value::Str(text)),
                 ("h".into(), Value::Str(String::from_utf8(hex(id).to_vec()).expect("digits"))),
             ],
             ..Event::new(Phase::Complete, name.clone(), cat.clone(), i64::from(pid), i64::from(tid))

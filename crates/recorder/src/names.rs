@@ -29,7 +29,7 @@ pub struct NameHeader {
 const HEADER: usize = size_of::<NameHeader>();
 const ID_BITS: u32 = 20;
 /// Slots looked at before a piece counts as full.
-const PROBES: usize = 64;
+pub const PROBES: usize = 64;
 
 /// Where a piece keeps its names.
 struct Area {

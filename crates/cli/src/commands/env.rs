@@ -13,7 +13,7 @@ use crate::{library, rundir};
 /// Runs the verb.
 pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let library = library::find()?;
-    let run = rundir::create(args.output.as_deref(), Some("env"), &[])?;
+    let run = rundir::create(args.output.as_deref(), Some("env"), &[])?.directory;
     let live = Live::create(&run, &LiveOptions { run_id: RunManifest::read(&run)?.id, unsupervised: true, ..LiveOptions::default() })?;
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(other) if !other.is_empty() => format!("{other}:{}", library.display()),

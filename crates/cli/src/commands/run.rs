@@ -22,8 +22,9 @@ use crate::{library, rundir, summary};
 
 /// Runs the verb. Whatever goes wrong on our side, the program is run.
 pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
-    if args.output.is_none() && std::env::var_os(LIVE_VARIABLE).is_some() {
-        // Already inside a run: its library traces this process and will trace the program.
+    let inside = std::env::var_os(LIVE_VARIABLE).is_some_and(|live| Path::new(&live).join("ctl").exists());
+    if args.output.is_none() && inside {
+        // Inside a run: its library traces this process and will trace the program.
         return Ok(replace_by(&args.command));
     }
     let pid_directory = args.pid_dir.as_deref().map(prepare_pid_directory).transpose()?;
@@ -77,7 +78,8 @@ struct Tracing {
 impl Tracing {
     fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
         let library = library::find()?;
-        let run = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+        let rundir::Created { directory: run, notice } = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+        notice.iter().for_each(|notice| say(notice));
         let live_options = LiveOptions {
             run_id: RunManifest::read(&run)?.id,
             no_io: args.no_io,

@@ -132,6 +132,13 @@ impl Program {
         }
     }
 
+    /// From now on the process is one that does not exist.
+    pub(crate) fn vanish(&self) {
+        let at = self.arena.slot(self.slot).expect("inside the arena");
+        // SAFETY: the test is the only writer of this slot.
+        unsafe { (*at).pid = NOBODY };
+    }
+
     /// The process is about to become a program that cannot be traced.
     pub(crate) fn exec_untraced(&self, verdict: u32, path: u32) {
         let at = self.arena.slot(self.slot).expect("inside the arena");

@@ -141,8 +141,7 @@ fn recovery_leaves_the_living_alone() {
         assert_eq!(record_of(run).state, State::Open);
     }
     reads(&mut alive, 1, path, 6_000, 10);
-    // Gone, as far as the kernel is asked: nobody maps the arena any more.
-    drop(alive);
+    alive.vanish();
     let report = recover(run, &RecoverOptions::default()).expect("recovered");
     assert_eq!((report.open.len(), report.completed.len(), report.events), (0, 1, 3_010));
     assert_exactly_once(run, 6_010, "all");

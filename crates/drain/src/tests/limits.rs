@@ -35,7 +35,7 @@ fn limited(run: &Path, limit: u64) -> (u64, Vec<i64>) {
         }
     }
     let outcome = drain.finish().expect("finished");
-    let kept: Vec<i64> = offsets(&read_run(run)).into_keys().collect();
+    let kept: Vec<i64> = offsets(&read_trimmed(run)).into_keys().collect();
     assert_eq!(outcome.record.dropped_events + kept.len() as u64, 60_000);
     assert_eq!(outcome.record.dropped_members > 0, kept.len() < 60_000);
     (std::fs::read_dir(run).expect("listed").flatten().filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum(), kept)
@@ -72,11 +72,11 @@ fn recovery_does_not_bring_dropped_members_back() {
     for _ in 0..8 {
         drain.poll();
     }
-    let kept = offsets(&read_run(run)).len();
+    let kept = offsets(&read_trimmed(run)).len();
     assert!(kept < 40_000);
     drop(drain);
     recover(run, &RecoverOptions::default()).expect("recovered");
-    let after = offsets(&read_run(run));
+    let after = offsets(&read_trimmed(run));
     assert!(after.values().all(|count| *count == 1));
     let record = record_of(run);
     assert_eq!(record.dropped_events + after.len() as u64, 40_000);

@@ -46,7 +46,7 @@ fn programs_that_cannot_be_started() {
     for (program, status) in
         [("no-such-program-anywhere", 127), ("./missing/program", 127), ("./not-executable", 126), ("/", 126)]
     {
-        let outcome = Job::new([program], &work).traced(&scratch.join("run")).run();
+        let outcome = Job::new([program], &work).traced(&scratch.join(format!("run-{}", program.len()))).run();
         let said = String::from_utf8_lossy(&outcome.stderr);
         assert_eq!(outcome.status, status, "{program}: {said}");
         assert!(said.contains(program) && said.lines().count() == 1, "{program}: {said}");

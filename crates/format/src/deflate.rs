@@ -1,0 +1,69 @@
+//! A deflate encoder made for trace text.
+//!
+//! Lines of a trace mostly repeat an earlier line but for some digits. [`parse`] finds that with a few comparisons per
+//! line, [`huffman`] fits the codes and [`block`] writes them. What comes out is plain deflate (RFC 1951), which every
+//! gzip reader reads; any bytes may go in, and come back.
+
+mod block;
+mod huffman;
+mod parse;
+
+use block::BlockWriter;
+use parse::Parser;
+
+/// Codes are fitted anew after so many copies.
+const BLOCK_SEQUENCES: usize = 16_384;
+/// And after so much text.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Places are kept in 32 bits, so longer text is taken in pieces.
+const PIECE: usize = 1 << 30;
+
+/// A reusable compressor; its tables are kept between texts.
+#[derive(Debug)]
+pub struct LineDeflater {
+    parser: Parser,
+    writer: BlockWriter,
+}
+
+impl LineDeflater {
+    /// A compressor; about 180 KiB of memory.
+    pub fn new() -> LineDeflater {
+        LineDeflater { parser: Parser::new(), writer: BlockWriter::new() }
+    }
+
+    /// Appends `text` to `out` as one whole stream of raw deflate data.
+    pub fn deflate(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        self.deflate_pieces(text, out, PIECE);
+    }
+
+    fn deflate_pieces(&mut self, text: &[u8], out: &mut Vec<u8>, piece_len: usize) {
+        let mut rest = text;
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(piece_len));
+            self.parser.reset();
+            let mut start = 0;
+            loop {
+                let end = self.parser.next_block(piece, BLOCK_SEQUENCES, BLOCK_BYTES);
+                let last = end == piece.len();
+                self.writer.write(&piece[start..end], &self.parser.sequences, last && after.is_empty(), out);
+                start = end;
+                if last {
+                    break;
+                }
+            }
+            rest = after;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+impl Default for LineDeflater {
+    fn default() -> Self {
+        LineDeflater::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;
