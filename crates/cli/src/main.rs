@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         // A reader that has seen enough (`weft info | head`) is no failure.
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "weft: {error:#}");
+            let _ = writeln!(std::io::stderr(), "weft: {}", terminal::chain(&error));
             ExitCode::FAILURE
         }
     }

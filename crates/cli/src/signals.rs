@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Signals that the supervisor takes over. SIGCHLD tells of the program's end.
@@ -23,6 +24,30 @@ const TAKEN: [libc::c_int; 10] = [
     libc::SIGWINCH,
     libc::SIGCHLD,
 ];
+
+/// Signals whose disposition differs here from what this command was started with. SIGPIPE: Rust's runtime ignores it. SIGXFSZ: a file size
+/// limit that the user set is for the program; to us it is an error like a full disk.
+const CHANGED: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// How [`CHANGED`] were handled when the process started, before Rust's runtime did anything.
+static AT_START: [AtomicUsize; 2] = [const { AtomicUsize::new(libc::SIG_DFL) }; 2];
+
+extern "C" fn note_dispositions() {
+    for (signal, handler) in CHANGED.iter().zip(&AT_START) {
+        // SAFETY: sigaction is plain data which the call fills in.
+        let action = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(*signal, std::ptr::null(), &raw mut action);
+            action
+        };
+        handler.store(action.sa_sigaction, Ordering::Relaxed);
+    }
+}
+
+#[used]
+// SAFETY: the loader calls functions of this section, which take no arguments that matter here, once before `main`.
+#[unsafe(link_section = ".init_array")]
+static NOTE_DISPOSITIONS: extern "C" fn() = note_dispositions;
 
 /// The signals as they were before [`Signals::block`]; the program gets them back.
 #[derive(Clone, Copy)]
@@ -43,7 +68,7 @@ pub(crate) enum Caught {
 }
 
 impl Signals {
-    /// Blocks the signals in this thread and all that it starts later.
+    /// Blocks the signals in this thread and all that it starts later. Call before anything is written.
     pub(crate) fn block() -> Signals {
         // SAFETY: sigset_t is plain data that sigemptyset initialises; the calls only touch our two sets and the mask.
         unsafe {
@@ -54,6 +79,7 @@ impl Signals {
                 libc::sigaddset(&raw mut taken, signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const taken, &raw mut before);
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             Signals { taken, before }
         }
     }
@@ -65,6 +91,9 @@ impl Signals {
             command.pre_exec(move || {
                 if let Some(pid_file) = &pid_file {
                     pid_file.make()?;
+                }
+                for (signal, handler) in CHANGED.iter().zip(&AT_START) {
+                    libc::signal(*signal, handler.load(Ordering::Relaxed));
                 }
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
                 Ok(())

@@ -98,6 +98,20 @@ pub(crate) fn time(ns: u64) -> String {
     }
 }
 
+/// An error with its causes, without those that the text before already tells.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut out = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if out.is_empty() {
+            out = cause;
+        } else if !out.contains(&cause) {
+            out.push_str(": ");
+            out.push_str(&cause);
+        }
+    }
+    out
+}
+
 /// Control characters in names must not reach the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()

@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         variable: &|_| None,
         random: random.as_ptr(),
     });
-    let paths: Vec<u32> = (0..500).map(|n| process::intern(0, format!("/data/train/part-{n:05}.bin").as_bytes())).collect();
+    let paths: Vec<u32> =
+        (0..500).map(|n| process::intern(0, format!("/data/train/part-{n:05}.bin").as_bytes())).collect();
 
     println!("{:<10} {:>9} {:>12} {:>12}", "workload", "events", "ns/event", "bytes/event");
     let workloads: [(&str, Workload); 2] = [("pread", pread), ("mixed", mixed)];

@@ -16,9 +16,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use weftline_recorder::layout::{
-    ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE,
-    Control, GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT,
-    ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
+    ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT,
+    CONTROL_MAGIC, CONTROL_SIZE, Control, GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES,
+    PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT, ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader,
+    piece_use, process_state, segment_state,
 };
 use weftline_recorder::names::{self, NameHeader};
 use weftline_recorder::{process, sys};
@@ -56,7 +57,6 @@ impl Mapping {
     fn open(path: &Path, length: usize) -> io::Result<Mapping> {
         Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
     }
-
 }
 
 /// Makes a file with all its blocks reserved, so that no store into its mapping can fail.
@@ -275,7 +275,9 @@ impl Arena {
 
     /// Segments that a process could take at once.
     pub(crate) fn free_segments(&self) -> u32 {
-        self.segment_pieces().map(|(piece, _)| self.header().pieces[piece].free.load(Ordering::Relaxed).count_ones()).sum()
+        self.segment_pieces()
+            .map(|(piece, _)| self.header().pieces[piece].free.load(Ordering::Relaxed).count_ones())
+            .sum()
     }
 
     /// Segments that were handed out and not freed yet, whatever their state.
@@ -473,7 +475,8 @@ impl Arena {
         }
         let clock = self.header().clock;
         let slots = self.slots_used() as usize;
-        let heap = (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
+        let heap =
+            (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
         let base = self.base.at.as_ptr();
         // SAFETY: no process uses the arena (all its slots are free), and these parts lie inside the base piece. The header
         // goes first: whoever looks at a half-reset arena sees none.

@@ -1,6 +1,8 @@
 //! The size limit of a run on this node: when the files grow beyond it, the oldest members go.
+//!
+//! The file that short images share is counted but never trimmed: its members are a few hundred bytes each.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use weftline_format::member::Deflater;
@@ -16,6 +18,8 @@ const KEEP_PERCENT: u64 = 75;
 pub(crate) struct Budget {
     limit: Option<u64>,
     written: AtomicU64,
+    /// A worker is at it.
+    trimming: AtomicBool,
     files: Mutex<Vec<Arc<Mutex<TraceFile>>>>,
 }
 
@@ -39,12 +43,23 @@ impl Budget {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_exceeded(&self) -> bool {
+    fn is_exceeded(&self) -> bool {
         self.limit.is_some_and(|limit| self.written.load(Ordering::Relaxed) > limit)
+    }
+
+    /// Whether dropping is due and nobody is at it; the caller must see to it then.
+    pub(crate) fn begin_trim(&self) -> bool {
+        self.is_exceeded() && !self.trimming.swap(true, Ordering::AcqRel)
     }
 
     /// Drops the oldest members until 75 % of the limit are left.
     pub(crate) fn enforce(&self, run: &std::path::Path, deflater: &mut Deflater) -> Result<()> {
+        let result = self.drop_oldest(run, deflater);
+        self.trimming.store(false, Ordering::Release);
+        result
+    }
+
+    fn drop_oldest(&self, run: &std::path::Path, deflater: &mut Deflater) -> Result<()> {
         let Some(limit) = self.limit.filter(|_| self.is_exceeded()) else { return Ok(()) };
         let files: Vec<Arc<Mutex<TraceFile>>> = lock(&self.files).clone();
         let mut members: Vec<(i64, usize, u64, u64)> = Vec::new();

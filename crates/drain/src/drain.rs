@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,12 @@ use crate::pool::Pool;
 use crate::record::{self, LastLook};
 use crate::stop::{self, Stop};
 use crate::totals::FileSums;
-use crate::watch::{Watched, is_process};
+use crate::watch::{Watched, is_process, start_of};
 use crate::worker::{Done, Job, Shared, Workers};
 use crate::{DrainError, Result, procfs};
 
 /// Records that make a member of about 1 MiB: three full segments.
-const BATCH_RECORDS: u32 = 3 * RECORDS_PER_SEGMENT;
+pub(crate) const BATCH_RECORDS: u32 = 3 * RECORDS_PER_SEGMENT;
 /// Segments that wait at most for company.
 const BATCH_SEGMENTS: usize = 8;
 /// With so few free segments an arena is short of them: what is closed is encoded at once.
@@ -44,6 +44,10 @@ const CHILD_PATIENCE: Duration = Duration::from_secs(1);
 const CLAIM_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end waits for processes that announced theirs.
 const LAST_PATIENCE: Duration = Duration::from_millis(300);
+
+/// Threads of an image, and processes, that are remembered for what comes after them.
+const MOST_TAILS: usize = 4096;
+const MOST_STARTS: usize = 100_000;
 
 /// What the drain is to write.
 #[derive(Clone, Debug, Default)]
@@ -118,6 +122,8 @@ pub struct Drain {
     watched: BTreeMap<ImageKey, Watched>,
     known: HashMap<u64, Known>,
     untraced: Vec<Untraced>,
+    /// Start times of processes by pid and namespace.
+    starts: HashMap<(u32, u64), u64>,
     entries: Vec<Entry>,
     record: SupervisorRecord,
     sleep: Duration,
@@ -141,9 +147,7 @@ impl Drain {
             short: Arc::new(Mutex::new(TraceFile::new(short_name(&host.name, host.pid, host.start)))),
             files: Mutex::default(),
             messages: Mutex::default(),
-            disk_full_told: AtomicBool::new(false),
         });
-        let most = given.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(4)));
         let record = SupervisorRecord {
             host: live.host.name.clone(),
             pid: live.host.pid,
@@ -158,7 +162,7 @@ impl Drain {
         let mut pool = Pool::new(&live.directory, control.clock);
         pool.refill(control, 0, Instant::now())?;
         Ok(Drain {
-            workers: Workers::new(Arc::clone(&shared), most),
+            workers: Workers::new(Arc::clone(&shared), given.workers),
             live,
             run: run.to_owned(),
             pool,
@@ -166,6 +170,7 @@ impl Drain {
             watched: BTreeMap::new(),
             known: HashMap::new(),
             untraced: Vec::new(),
+            starts: HashMap::new(),
             entries: Vec::new(),
             record,
             sleep: POLL_LEAST,
@@ -187,7 +192,7 @@ impl Drain {
 
     /// Things the user should hear since the last call, each told once.
     pub fn take_messages(&mut self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.shared.messages))
+        lock(&self.shared.messages).take()
     }
 
     /// Looks once at everything; how long to sleep until the next look.
@@ -226,22 +231,11 @@ impl Drain {
             self.retire_if_done(number, now);
         }
         if let Err(error) = self.pool.refill(self.live.control.get(), claimed, now) {
-            lock(&self.shared.messages).push(format!("no room for shared memory, programs may go untraced: {error}"));
+            let message = || format!("no room for shared memory, programs may go untraced: {error}");
+            lock(&self.shared.messages).tell("arena", message);
         }
-        if self.shared.budget.is_exceeded()
-            && let Err(error) = self.shared.budget.enforce(&self.run, self.workers.own().deflater())
-        {
-            self.note_error(&error);
-        }
+        self.workers.trim();
         busy || claimed > 0
-    }
-
-    fn note_error(&mut self, error: &DrainError) {
-        if matches!(error, DrainError::Stopped) {
-            self.stopped = true;
-        } else {
-            lock(&self.shared.messages).push(error.to_string());
-        }
     }
 
     /// Finds slots that came into use.
@@ -279,7 +273,8 @@ impl Drain {
     /// Whether a slot that is only reserved may still be taken; frees it if not.
     fn child_may_come(&self, arena: &Arena, slot: u32, waited: Duration) -> bool {
         let (claimer, child) = (arena.slot_facts(slot).ppid, arena.pid_outside(slot));
-        let may_come = waited < CHILD_PATIENCE || [claimer, child].iter().any(|pid| *pid != 0 && procfs::stat(*pid).is_some());
+        let may_come =
+            waited < CHILD_PATIENCE || [claimer, child].iter().any(|pid| *pid != 0 && procfs::stat(*pid).is_some());
         if !may_come {
             arena.free_slot(slot);
         }
@@ -288,9 +283,17 @@ impl Drain {
 
     fn add_image(&mut self, arena: &Arc<Arena>, slot: u32, now: Instant) {
         let timeline = self.live.clock.timeline();
-        let pid = arena.slot_facts(slot).pid;
-        let start = procfs::stat(pid).map(|stat| stat.start);
-        let image = Arc::new(Image::read(arena, slot, &self.live.host, &timeline, start));
+        let host = &self.live.host;
+        let facts = arena.slot_facts(slot);
+        let process = (facts.pid, facts.pid_namespace);
+        // An image that was gone before we looked has the start of the one before its exec, if we saw that.
+        let earlier = self.starts.get(&process).copied().filter(|_| facts.parent_slot == 0);
+        let start = start_of(arena, slot, host).or(earlier);
+        let image = Arc::new(Image::read(arena, slot, host, &timeline, start));
+        if self.starts.len() >= MOST_STARTS {
+            self.starts.clear();
+        }
+        self.starts.insert(process, image.identity.start);
         for older in self.watched.values_mut().filter(|older| older.is_replaced_by(&image)) {
             older.dead = true;
         }
@@ -375,6 +378,9 @@ impl Drain {
             let Some(facts) = arena.segment_facts(at) else { continue };
             records += facts.taken;
             let before = watched.tails.remove(&facts.tid).unwrap_or_default();
+            if watched.tails.len() >= MOST_TAILS {
+                watched.tails.clear();
+            }
             watched.tails.insert(facts.tid, tail_of(arena, at, facts.taken));
             segments.push((at, before));
         }
@@ -384,7 +390,8 @@ impl Drain {
         let timeline = self.live.clock.now();
         let last = last.then(|| LastLook { sampled: watched.sampled, timeline: timeline.clone(), alive: false });
         let small = last.is_some() && records < SMALL_JOB;
-        self.workers.submit(Job { image: Arc::clone(&watched.image), segments, timeline, last }, small);
+        self.workers
+            .submit(Job { image: Arc::clone(&watched.image), segments, timeline, dead: watched.dead, last }, small);
     }
 
     /// Looks who died, and finishes what can be finished.
@@ -451,10 +458,14 @@ impl Drain {
     }
 
     fn add_entry(&mut self, entry: Entry) {
-        if let Err(error) = lock(&self.shared.journal).append(&entry) {
-            lock(&self.shared.messages).push(error.to_string());
-        }
+        self.note_in_journal(&entry);
         self.entries.push(entry);
+    }
+
+    fn note_in_journal(&self, entry: &Entry) {
+        if let Err(error) = lock(&self.shared.journal).append(entry) {
+            lock(&self.shared.messages).tell("journal", || error.to_string());
+        }
     }
 
     /// Takes note of a job that is done.
@@ -469,16 +480,18 @@ impl Drain {
         watched.open_jobs -= 1;
         let Some(entry) = done.entry else { return };
         self.entries.push(entry);
-        if let Some(entry) = done.untraced {
-            let pid = watched.pid(&self.live.host).unwrap_or(0);
-            let born_boot = watched.image.facts.born_boot;
+        let own = (watched.image.facts.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);
+        self.watched.remove(&done.key);
+        for entry in done.untraced {
             // Once now, in case nobody is here when it ends; the later line counts.
-            if let Err(error) = lock(&self.shared.journal).append(&entry) {
-                lock(&self.shared.messages).push(error.to_string());
-            }
+            self.note_in_journal(&entry);
+            // What the image became is seen under the image's pid; a child under its own, if it is in our namespace.
+            let (pid, born_boot) = match entry.process.pid {
+                pid if pid == own.0 => (own.1, own.2),
+                pid => (pid, u64::MAX / 2),
+            };
             self.untraced.push(Untraced { entry, pid, born_boot, next_sample: now });
         }
-        self.watched.remove(&done.key);
     }
 
     /// Gives an arena back when all its processes are gone.

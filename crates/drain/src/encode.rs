@@ -11,6 +11,7 @@ use weftline_format::hash::path_hash;
 use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
 use weftline_recorder::calls::{CALLS, Flow};
+use weftline_recorder::elf::VERDICT_NAMES;
 use weftline_recorder::layout::{NO_OFFSET, record_flags};
 
 use crate::arena::{Arena, RecordFacts, SegmentAt};
@@ -19,7 +20,7 @@ use crate::image::Image;
 use crate::overlap::{self, Span, Tail};
 use crate::paths;
 use crate::timeline::Timeline;
-use crate::totals::{FileSum, Totals};
+use crate::totals::{FileSum, Totals, UntracedChild};
 
 /// Text of a member: beyond it the member is closed at the next end of a segment.
 pub(crate) const MEMBER_TEXT: usize = 1 << 20;
@@ -43,6 +44,10 @@ enum Role {
     /// Waits for a child: `ret` is its pid.
     Reap,
     Vfork,
+    /// Replaces the image, `ret` is 0 unless it failed; `detail` says whether the new one can be traced.
+    Exec,
+    /// Makes a child with a new image: `ret` is its pid, `detail` as for exec.
+    Spawn,
 }
 
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
@@ -51,6 +56,8 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         (_, "open_at") => Role::Open,
         (_, "reap" | "reap_info") => Role::Reap,
         ("vfork", _) => Role::Vfork,
+        ("posix_spawn" | "posix_spawnp", _) => Role::Spawn,
+        (name, "by hand") if name.starts_with("exec") || name == "fexecve" => Role::Exec,
         _ => Role::Plain,
     };
     CALLS
@@ -183,10 +190,9 @@ impl Encoder {
             match image.arena.record(at, index) {
                 Some(record) => records.push(record),
                 None if dead => {}
-                None => match wait_for(&image.arena, at, index) {
-                    Some(record) => records.push(record),
-                    None => self.totals.unfinished += 1,
-                },
+                // Its thread was stopped between taking the place and filling it; if it never goes on (a handler jumped away, the thread
+                // died), the call never returned to the program and nothing is lost.
+                None => records.extend(wait_for(&image.arena, at, index)),
             }
         }
         let vfork_pids = vfork_pids(&records);
@@ -243,7 +249,7 @@ impl Encoder {
 
         let start = timeline.at(record.start);
         let end = timeline.at(record.end).max(start);
-        self.sum_up(kind, record, path, start, end, timeline);
+        self.sum_up(kind, record, path, pid, start, end, timeline);
         let lines = &mut self.lines;
         if kind.role == Role::Mark {
             lines.instant(kind.name, kind.category, pid, tid, start);
@@ -279,10 +285,15 @@ impl Encoder {
         if record.head & record_flags::FOLDED != 0 {
             lines.arg_u64("calls", u64::from(record.detail)).arg_i64("busy", busy(record, timeline));
         } else if let Some(detail) = kind.detail {
-            lines.arg_u64(detail, u64::from(record.detail));
+            // `dup` has no descriptor to duplicate to.
+            if detail != "to" || record.detail != u32::MAX {
+                lines.arg_u64(detail, u64::from(record.detail));
+            }
             if kind.role == Role::Open && creates(record.detail) {
                 lines.arg_u64("mode", record.extra & 0o7777);
             }
+        } else if let Some(reason) = untraced_reason(kind, record) {
+            lines.arg_str("untraced", reason.as_bytes());
         }
         if record.head & record_flags::VFORK_CHILD != 0 {
             lines.arg_u64("vfork", 1);
@@ -295,7 +306,17 @@ impl Encoder {
         }
     }
 
-    fn sum_up(&mut self, kind: &Kind, record: &RecordFacts, path: Option<usize>, start: i64, end: i64, timeline: &Timeline) {
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
+    fn sum_up(
+        &mut self,
+        kind: &Kind,
+        record: &RecordFacts,
+        path: Option<usize>,
+        pid: u32,
+        start: i64,
+        end: i64,
+        timeline: &Timeline,
+    ) {
         let folded = record.head & record_flags::FOLDED != 0;
         let (calls, time) =
             if folded { (u64::from(record.detail), busy(record, timeline) as u64) } else { (1, (end - start) as u64) };
@@ -314,6 +335,18 @@ impl Encoder {
         }
         if let Some(path) = path {
             self.names[path].sum.add(kind.flow, calls, bytes, time);
+        }
+        if let Some(reason) = untraced_reason(kind, record) {
+            let child = match kind.role {
+                Role::Spawn => u32::try_from(record.ret).unwrap_or(0),
+                // An exec of the image itself is told by its slot.
+                _ if record.head & record_flags::VFORK_CHILD != 0 && record.ret == 0 => pid,
+                _ => 0,
+            };
+            if child != 0 {
+                let exe = path.map(|path| self.names[path].sum.path.clone()).unwrap_or_default();
+                self.totals.add_untraced(UntracedChild { pid: child, exe, reason, at_ns: start });
+            }
         }
         self.facts.from_ns = self.facts.from_ns.min(start);
         self.facts.to_ns = self.facts.to_ns.max(end);
@@ -360,6 +393,14 @@ fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
 /// Time spent in the calls that a folded record stands for.
 fn busy(record: &RecordFacts, timeline: &Timeline) -> i64 {
     timeline.at(record.end) - timeline.at(record.end.saturating_sub(record.extra))
+}
+
+/// Why the program that a call starts cannot be traced, if so.
+fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'static str> {
+    if !matches!(kind.role, Role::Exec | Role::Spawn) || record.detail == 0 {
+        return None;
+    }
+    VERDICT_NAMES.get(record.detail as usize).copied()
 }
 
 fn creates(flags: u32) -> bool {

@@ -39,8 +39,7 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn open(path: &Path) -> Result<Journal> {
         let fail = |error| DrainError::io(path, error);
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
+        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
         end_last_line(&mut file).map_err(fail)?;
         Ok(Journal { file, path: path.to_owned() })
     }

@@ -98,7 +98,8 @@ impl Live {
             wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
         };
         let control_path = directory.join("ctl");
-        let control = ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
+        let control =
+            ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
         let started_ns = clock::read(libc::CLOCK_REALTIME) as i64;
         let pointer = Pointer::path(&run, &host);
         let pointed = Pointer {

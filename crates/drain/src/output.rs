@@ -4,11 +4,12 @@
 //! Members are appended with one write; a write that fails leaves the file as it was.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use weftline_format::line::LineBuf;
-use weftline_format::member::{self, Deflater};
+use weftline_format::member::{self, Deflater, HEADER_LEN};
 
 use crate::Result;
 use crate::encode::MemberFacts;
@@ -68,7 +69,14 @@ pub(crate) struct TraceFile {
 
 impl TraceFile {
     pub(crate) fn new(name: String) -> TraceFile {
-        TraceFile { name, identity_line: Vec::new(), pid: 0, length: 0, members: Vec::new(), dropped: Dropped::default() }
+        TraceFile {
+            name,
+            identity_line: Vec::new(),
+            pid: 0,
+            length: 0,
+            members: Vec::new(),
+            dropped: Dropped::default(),
+        }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -130,29 +138,47 @@ impl TraceFile {
 
     /// Rewrites the file without the members in `unwanted`; bytes saved.
     pub(crate) fn drop_members(&mut self, run: &Path, unwanted: &[u64], deflater: &mut Deflater) -> Result<u64> {
-        let path = run.join(&self.name);
-        let fail = |error: io::Error| DrainError::io(&path, error);
-        let bytes = std::fs::read(&path).map_err(fail)?;
+        let (path, beside) = (run.join(&self.name), run.join(format!(".{}.tmp", self.name)));
+        let dropped_before = self.dropped;
         for note in self.members.iter().filter(|note| unwanted.contains(&note.sequence)) {
             self.dropped.add(1, u64::from(note.facts.events), note.facts.from_ns, note.facts.to_ns);
         }
-        self.members.retain(|note| !unwanted.contains(&note.sequence));
-        let mut kept = self.head(deflater);
-        for (range, header) in member::walk(&bytes) {
-            if header.seq != HEAD && !unwanted.contains(&header.seq) {
-                kept.extend_from_slice(&bytes[range]);
-            }
-        }
-        let beside = run.join(format!(".{}.tmp", self.name));
-        let written = std::fs::write(&beside, &kept).map_err(|error| DrainError::io(&beside, error));
-        written.inspect_err(|_| {
+        let rewritten = self.copy_without(&path, &beside, unwanted, deflater);
+        let length = rewritten.inspect_err(|_| {
+            self.dropped = dropped_before;
             // A full disk leaves a part of it.
             let _ = std::fs::remove_file(&beside);
         })?;
         stop::reached(Stop::Trimmed)?;
-        std::fs::rename(&beside, &path).map_err(fail)?;
-        let saved = self.length.saturating_sub(kept.len() as u64);
-        self.length = kept.len() as u64;
+        std::fs::rename(&beside, &path).map_err(|error| DrainError::io(&path, error))?;
+        self.members.retain(|note| !unwanted.contains(&note.sequence));
+        let saved = self.length.saturating_sub(length);
+        self.length = length;
         Ok(saved)
+    }
+
+    /// Copies the file member by member; the length of the copy.
+    fn copy_without(&self, path: &Path, beside: &Path, unwanted: &[u64], deflater: &mut Deflater) -> Result<u64> {
+        let fail = |error| DrainError::io(path, error);
+        let fail_beside = |error| DrainError::io(beside, error);
+        let from = File::open(path).map_err(fail)?;
+        let mut to = BufWriter::with_capacity(1 << 20, File::create(beside).map_err(fail_beside)?);
+        let head = self.head(deflater);
+        to.write_all(&head).map_err(fail_beside)?;
+        let mut length = head.len() as u64;
+        let (mut at, mut header, mut member) = (0, [0; HEADER_LEN], Vec::new());
+        while at < self.length {
+            from.read_exact_at(&mut header, at).map_err(fail)?;
+            let Ok(facts) = member::parse_header(&header) else { break };
+            if facts.seq != HEAD && !unwanted.contains(&facts.seq) {
+                member.resize(facts.size as usize, 0);
+                from.read_exact_at(&mut member, at).map_err(fail)?;
+                to.write_all(&member).map_err(fail_beside)?;
+                length += facts.size;
+            }
+            at += facts.size;
+        }
+        to.into_inner().map_err(|error| fail_beside(error.into_error()))?;
+        Ok(length)
     }
 }

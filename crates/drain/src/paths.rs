@@ -100,7 +100,12 @@ mod tests {
         check(&[(0, b"../../a/..")], Some("../.."));
         check(&[(0, b"a/..")], Some("."));
         check(&[(0, b"/a\xff/..\xff")], Some("/a\\xff/..\\xff"));
-        check(&[(1, b"x")], Some("x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x"));
+        check(
+            &[(1, b"x")],
+            Some(
+                "x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x",
+            ),
+        );
         check(&[(9, b"x/y")], Some("x/y"));
     }
 }

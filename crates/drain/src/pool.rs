@@ -116,7 +116,11 @@ impl Pool {
                 Err(error) => {
                     self.not_before = Some(now + PAUSE);
                     let first = !std::mem::replace(&mut self.told, true);
-                    return if first { Err(DrainError::io(&Arena::path(&self.directory, number), error)) } else { Ok(()) };
+                    return if first {
+                        Err(DrainError::io(&Arena::path(&self.directory, number), error))
+                    } else {
+                        Ok(())
+                    };
                 }
             }
         }
@@ -161,8 +165,9 @@ impl Pool {
         let directory = &self.directory;
         self.ready.retain(|number, _| {
             let word = &control.pool[*number as usize];
-            let taken_back =
-                word.compare_exchange(pool_state::READY, pool_state::ABSENT, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            let taken_back = word
+                .compare_exchange(pool_state::READY, pool_state::ABSENT, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
             if taken_back {
                 // It has no growth pieces; whatever hinders its removal hinders that of the directory as well.
                 let _ = std::fs::remove_file(Arena::path(directory, *number));

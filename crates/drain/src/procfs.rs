@@ -73,11 +73,12 @@ pub(crate) fn maps(pid: u32, inode: u64, path: &Path) -> bool {
         Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
     };
     // Another mount namespace may show another beginning; file systems in layers may show another inode.
-    let name: Vec<u8> = path.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().fold(Vec::new(), |mut name, part| {
-        name.push(b'/');
-        name.extend_from_slice(part.as_encoded_bytes());
-        name
-    });
+    let name: Vec<u8> =
+        path.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().fold(Vec::new(), |mut name, part| {
+            name.push(b'/');
+            name.extend_from_slice(part.as_encoded_bytes());
+            name
+        });
     let inode = format!(" {inode} ");
     for line in BufReader::new(file).split(b'\n') {
         match line {
@@ -93,8 +94,7 @@ pub(crate) fn maps(pid: u32, inode: u64, path: &Path) -> bool {
 fn shows(line: &[u8], inode: &str, name: &[u8]) -> bool {
     let path_at = line.iter().position(|byte| *byte == b'/').unwrap_or(line.len());
     let (numbers, path) = line.split_at(path_at);
-    !path.is_empty()
-        && (path.ends_with(name) || numbers.windows(inode.len()).any(|window| window == inode.as_bytes()))
+    !path.is_empty() && (path.ends_with(name) || numbers.windows(inode.len()).any(|window| window == inode.as_bytes()))
 }
 
 /// Is the thread still there?
@@ -107,14 +107,20 @@ pub(crate) fn pid_namespace(pid: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{pid}/ns/pid")).ok().map(|data| data.ino())
 }
 
-/// The pid by which we see the process that is `pid` in the namespace with inode `namespace`.
+/// The pid by which we see the process that is `pid` in the namespace with inode `namespace`. A process in another namespace than
+/// ours has one pid per level; one with a single pid is in ours, also where its namespace may not be looked at.
 pub(crate) fn find_in_namespace(pid: u32, namespace: u64) -> Option<u32> {
     let own = pid.to_string();
+    let levels = if pid_namespace("self") == Some(namespace) { 1 } else { 2 };
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
         let seen: u32 = entry.file_name().to_str()?.parse().ok()?;
         let status = fs::read_to_string(entry.path().join("status")).ok()?;
-        let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?;
-        (inner == own && pid_namespace(&seen.to_string()).is_none_or(|found| found == namespace)).then_some(seen)
+        let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace();
+        let inner = pids.clone().last()?;
+        (inner == own
+            && pids.count() >= levels
+            && pid_namespace(&seen.to_string()).is_none_or(|found| found == namespace))
+        .then_some(seen)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Manifests: what is known of an image when it ends, and of the run when the drain does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use weftline_format::identity::held;
 use weftline_format::manifest::{Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
@@ -115,8 +115,30 @@ fn drops(totals: &Totals) -> BTreeMap<String, u64> {
     known.iter().filter(|(_, count)| *count > 0).map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-/// The program that an image became by exec and that could not be traced, if it did.
-pub(crate) fn untraced(image: &Image, last: &LastLook) -> Option<Entry> {
+/// The programs that could not be traced: that the image became by exec, and that it started as children.
+pub(crate) fn untraced(image: &Image, last: &LastLook) -> Vec<Entry> {
+    let identity = &image.identity;
+    let children = lock(&image.totals).untraced.clone().into_iter().map(|child| {
+        let process = ProcessRecord {
+            pid: child.pid,
+            ppid: identity.pid,
+            nonce: format!("{}-{}-{}", image.tag, child.pid, child.at_ns),
+            pidns: identity.pidns,
+            host: identity.host.clone(),
+            exe: held(&child.exe),
+            rank: identity.rank,
+            io: Some(IoSpan::default()),
+            sampled_io: true,
+            untraced: Some(child.reason.to_owned()),
+            started_ns: child.at_ns,
+            ..ProcessRecord::default()
+        };
+        Entry { tag: process.nonce.clone(), process, ..Entry::default() }
+    });
+    untraced_exec(image, last).into_iter().chain(children).collect()
+}
+
+fn untraced_exec(image: &Image, last: &LastLook) -> Option<Entry> {
     let end = image.arena.slot_end(image.key.slot).filter(|end| end.exec_verdict != 0)?;
     let exe = paths::resolve(|id| image.arena.name(id), end.exec_path).map(|path| held(&path)).unwrap_or_default();
     let reason = VERDICT_NAMES.get(end.exec_verdict as usize).copied().unwrap_or("not known");
@@ -177,10 +199,16 @@ pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], files: Opti
     }
     record.calls.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
     record.files = files.unwrap_or(&own_files).top(TOP_FILES);
+    // What the supervisor itself knew of processes stays: a program that could not be traced has no arena. Processes that
+    // an earlier manifest took from the journal are there again.
+    let known: HashSet<(u32, &str)> = entries.iter().map(|e| (e.process.pid, e.process.nonce.as_str())).collect();
+    let mut given = std::mem::take(&mut record.processes);
+    given.retain(|process| !known.contains(&(process.pid, process.nonce.as_str())));
     record.processes = entries.iter().map(|entry| entry.process.clone()).collect();
     for (process, entry) in record.processes.iter_mut().zip(entries) {
         process.reaped_io = reaped_io(entry, entries);
     }
+    record.processes.extend(given);
     record.processes.sort_by(|a, b| (a.started_ns, a.pid, &a.nonce).cmp(&(b.started_ns, b.pid, &b.nonce)));
 }
 
@@ -195,7 +223,9 @@ fn reaped_io(parent: &Entry, entries: &[Entry]) -> Option<IoCount> {
         let child = entries
             .iter()
             .map(|entry| &entry.process)
-            .filter(|child| child.pid == reaped.pid && child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns)
+            .filter(|child| {
+                child.pid == reaped.pid && child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns
+            })
             .max_by_key(|child| child.started_ns);
         if let Some(io) = child.and_then(|child| child.io) {
             sum.rchar += io.end.rchar;

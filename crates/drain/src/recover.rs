@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use weftline_recorder::layout::{POOL_SLOTS, TAKEN_SHORT, pool_state, process_sta
 
 use crate::arena::{Arena, ControlPage, SegmentAt, SegmentFacts};
 use crate::budget::{Budget, lock};
-use crate::drain::short_name;
+use crate::drain::{BATCH_RECORDS, short_name};
 use crate::encode::tail_of;
 use crate::filter::Filter;
 use crate::image::{Image, ImageKey, Numbers};
@@ -29,8 +29,8 @@ use crate::procfs::{self, Host};
 use crate::record::{self, LastLook};
 use crate::stop::{self, Stop};
 use crate::timeline::Clock;
-use crate::watch::Watched;
-use crate::worker::{Job, Shared, Worker};
+use crate::watch::{Watched, start_of};
+use crate::worker::{Job, Shared, Workers};
 use crate::written::{self, Members};
 use crate::{DrainError, Result};
 
@@ -44,6 +44,8 @@ const ANCHOR_DISTANCE: u64 = 1_000_000_000;
 pub struct RecoverOptions {
     /// Only tell what is open; change nothing.
     pub dry_run: bool,
+    /// Worker threads at most; by default the number of processors, up to four.
+    pub workers: Option<usize>,
 }
 
 /// Why a live directory was left alone, wholly or in part.
@@ -170,7 +172,7 @@ pub fn recover(run: &Path, options: &RecoverOptions) -> Result<RecoverReport> {
             Err(error) => return Err(DrainError::io(&control_path, error)),
         };
         let mut leftovers = Leftovers::new(run, &directory, &pointer, &control, &host, same_boot)?;
-        let running = leftovers.drain(&mut report)?;
+        let running = leftovers.drain(options.workers, &mut report)?;
         let starting = leftovers.starting();
         leftovers.record(&running, &mut report)?;
         stop::reached(Stop::Recorded)?;
@@ -221,7 +223,7 @@ struct Leftovers<'r> {
     control: &'r ControlPage,
     host: Host,
     same_boot: bool,
-    shared: Shared,
+    shared: Arc<Shared>,
     clock: Clock,
     arenas: BTreeMap<u64, Arc<Arena>>,
     /// Images that have their member in the file of short ones.
@@ -247,7 +249,7 @@ impl<'r> Leftovers<'r> {
         let short_file = TraceFile { length, ..TraceFile::new(short) };
         let journal_path = directory.join("journal");
         let journaled = journal::read(&journal_path)?.into_iter().map(|entry| entry.tag).collect();
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             run: run.to_owned(),
             filter: Filter::new(&settings.patterns)?,
             budget: Budget::new(None),
@@ -255,8 +257,7 @@ impl<'r> Leftovers<'r> {
             short: Arc::new(Mutex::new(short_file)),
             files: Mutex::default(),
             messages: Mutex::default(),
-            disk_full_told: AtomicBool::new(false),
-        };
+        });
         // Files and identity lines speak of the boot that the processes ran in.
         let host = Host { boot: pointer.boot.clone(), ..host.clone() };
         let arenas = open_arenas(directory)?;
@@ -265,7 +266,7 @@ impl<'r> Leftovers<'r> {
     }
 
     /// Encodes all dead images; those that still run.
-    fn drain(&mut self, report: &mut RecoverReport) -> Result<Vec<Arc<Image>>> {
+    fn drain(&mut self, workers: Option<usize>, report: &mut RecoverReport) -> Result<Vec<Arc<Image>>> {
         let now = Instant::now();
         let (mut dead, mut running) = (Vec::new(), Vec::new());
         for arena in self.arenas.values() {
@@ -274,8 +275,7 @@ impl<'r> Leftovers<'r> {
                     process_state::FREE => {}
                     process_state::CLAIMED => self.free_if_abandoned(arena, slot),
                     _ => {
-                        let pid = arena.slot_facts(slot).pid;
-                        let start = if self.same_boot { procfs::stat(pid).map(|stat| stat.start) } else { None };
+                        let start = self.same_boot.then(|| start_of(arena, slot, &self.host)).flatten();
                         let image = Arc::new(Image::read(arena, slot, &self.host, &self.clock.timeline(), start));
                         let mut watched = Watched::new(Arc::clone(&image), now);
                         let alive = self.same_boot && watched.is_alive(&self.host, self.directory, true);
@@ -284,7 +284,7 @@ impl<'r> Leftovers<'r> {
                 }
             }
         }
-        self.drain_dead(&dead, report)?;
+        self.drain_dead(&dead, workers, report)?;
         drop(dead);
         self.remove_empty(&running);
         Ok(running)
@@ -298,7 +298,7 @@ impl<'r> Leftovers<'r> {
         }
     }
 
-    fn drain_dead(&mut self, dead: &[Arc<Image>], report: &mut RecoverReport) -> Result<()> {
+    fn drain_dead(&mut self, dead: &[Arc<Image>], workers: Option<usize>, report: &mut RecoverReport) -> Result<()> {
         let mut segments: HashMap<ImageKey, Vec<(SegmentAt, SegmentFacts)>> = HashMap::new();
         for arena in self.arenas.values() {
             for at in arena.used_segments() {
@@ -314,7 +314,9 @@ impl<'r> Leftovers<'r> {
             let mine = segments.entry(image.key).or_default();
             self.sort_out(image, mine)?;
         }
-        let mut worker = Worker::new();
+        let mut workers = Workers::new(Arc::clone(&self.shared), workers);
+        let before: u64 = dead.iter().map(|image| lock(&image.totals).events).sum();
+        let mut last_jobs = Vec::new();
         for image in dead {
             let mut mine = segments.remove(&image.key).unwrap_or_default();
             if self.journaled.contains(&image.tag) && mine.is_empty() {
@@ -323,25 +325,43 @@ impl<'r> Leftovers<'r> {
             }
             mine.sort_by_key(|(_, facts)| facts.sequence);
             let mut tails = HashMap::new();
-            let segments = mine
-                .iter()
-                .map(|(at, facts)| {
-                    let tail = tail_of(&image.arena, *at, facts.taken);
-                    (*at, tails.insert(facts.tid, tail).unwrap_or_default())
-                })
-                .collect();
-            let before = lock(&image.totals).events;
-            let timeline = self.clock.timeline();
-            let last = LastLook { sampled: None, timeline: timeline.clone(), alive: false };
-            let job = Job { image: Arc::clone(image), segments, timeline, last: Some(last) };
-            let done = worker.work(&job, &self.shared)?;
-            if let Some(entry) = done.untraced {
+            let mut job = self.job(image);
+            let (mut records, mut left) = (0, mine.iter().map(|(_, facts)| facts.taken).sum::<u32>());
+            for (at, facts) in &mine {
+                let tail = tail_of(&image.arena, *at, facts.taken);
+                job.segments.push((*at, tails.insert(facts.tid, tail).unwrap_or_default()));
+                records += facts.taken;
+                left -= facts.taken;
+                if records >= BATCH_RECORDS && left > 0 {
+                    workers.submit(std::mem::replace(&mut job, self.job(image)), false);
+                    records = 0;
+                }
+            }
+            last_jobs.push(job);
+        }
+        workers.wait();
+        // An image's last job closes it, so all others must be done.
+        for mut job in last_jobs {
+            let timeline = job.timeline.clone();
+            job.last = Some(LastLook { sampled: None, timeline, alive: false });
+            workers.submit(job, false);
+        }
+        workers.wait();
+        for done in workers.take_done() {
+            if done.stopped {
+                return Err(DrainError::Stopped);
+            }
+            report.images += u64::from(done.entry.is_some());
+            for entry in done.untraced {
                 lock(&self.shared.journal).append(&entry)?;
             }
-            report.images += 1;
-            report.events += lock(&image.totals).events - before;
         }
+        report.events += dead.iter().map(|image| lock(&image.totals).events).sum::<u64>() - before;
         Ok(())
+    }
+
+    fn job(&self, image: &Arc<Image>) -> Job {
+        Job { image: Arc::clone(image), segments: Vec::new(), timeline: self.clock.timeline(), dead: true, last: None }
     }
 
     /// Tells segments that are in a file from those that are not, and sums up what is written of the image.
@@ -379,7 +399,8 @@ impl<'r> Leftovers<'r> {
         let control = self.control.get();
         for (number, arena) in std::mem::take(&mut self.arenas) {
             let reserved = (0..arena.slots_used()).any(|slot| arena.slot_state(slot) != process_state::FREE);
-            let word = control.pool.get(number as usize).map_or(pool_state::CLAIMED, |word| word.load(Ordering::Acquire));
+            let word =
+                control.pool.get(number as usize).map_or(pool_state::CLAIMED, |word| word.load(Ordering::Acquire));
             let ready = word < pool_state::CLAIMED;
             if in_use.contains(&number) || reserved || ready || self.is_starting(word, &arena) {
                 continue;
@@ -430,7 +451,8 @@ impl<'r> Leftovers<'r> {
             entries.push(record::entry(image, &last));
         }
         let mut dropped = Dropped::default();
-        let files: HashSet<&String> = entries.iter().map(|entry| &entry.process.file).filter(|name| !name.is_empty()).collect();
+        let files: HashSet<&String> =
+            entries.iter().map(|entry| &entry.process.file).filter(|name| !name.is_empty()).collect();
         for name in files {
             dropped.merge(&written::dropped(&self.run.join(name)));
         }
@@ -441,7 +463,7 @@ impl<'r> Leftovers<'r> {
         let latest = entries.iter().map(|entry| entry.process.ended_ns).max().unwrap_or(0);
         record.ended_ns = record.ended_ns.max(latest);
         record.write(self.run)?;
-        report.messages.append(&mut lock(&self.shared.messages));
+        report.messages.append(&mut lock(&self.shared.messages).take());
         Ok(())
     }
 }

@@ -14,12 +14,24 @@ use weftline_format::reader::{self, Trace};
 use weftline_recorder::calls::Call;
 
 use crate::arena::writer::{Program, call};
-use crate::{Drain, DrainOptions, Live, LiveOptions};
+use crate::{Drain, DrainOptions, Live, LiveOptions, RecoverOptions};
+
+/// Recovery without threads of its own: places to stop at belong to one thread.
+const ALONE: RecoverOptions = RecoverOptions { dry_run: false, workers: Some(0) };
 
 /// A drain over a new run directory, without threads of its own.
 fn drain(run: &Path, options: DrainOptions) -> Drain {
-    let live = Live::create(run, &LiveOptions { run_id: "test".to_owned(), ..LiveOptions::default() }).expect("a live directory");
+    let live = Live::create(run, &LiveOptions { run_id: "test".to_owned(), ..LiveOptions::default() })
+        .expect("a live directory");
     Drain::new(live, run, DrainOptions { workers: Some(0), ..options }).expect("a drain")
+}
+
+/// Looks until nothing happens any more: all dead images are written.
+fn settle(drain: &mut Drain) {
+    let quiet = std::time::Duration::from_millis(20);
+    while drain.poll() < quiet {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 /// Records `count` reads that are told apart by their offset, from `first` on.

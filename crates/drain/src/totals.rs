@@ -13,7 +13,7 @@ const MAX_FILES: usize = 50_000;
 const OTHER_FILES: &[u8] = b"other files";
 /// Files in a manifest.
 pub(crate) const TOP_FILES: usize = 50;
-/// Waits that are remembered for sorting out whose bytes the kernel counted where.
+/// Waits (and children that cannot be traced) that are remembered for sorting out whose bytes the kernel counted where.
 const MAX_REAPED: usize = 10_000;
 
 /// Sums of one call.
@@ -126,6 +126,15 @@ pub(crate) struct Reaped {
     pub at_ns: i64,
 }
 
+/// A child that runs a program which cannot be traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UntracedChild {
+    pub pid: u32,
+    pub exe: Vec<u8>,
+    pub reason: &'static str,
+    pub at_ns: i64,
+}
+
 /// Everything that is summed up for one process image.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
@@ -145,6 +154,7 @@ pub(crate) struct Totals {
     pub disk_full: u64,
     pub reaped_children: u64,
     pub reaped: Vec<Reaped>,
+    pub untraced: Vec<UntracedChild>,
     /// Latest end of an event.
     pub last_ns: i64,
 }
@@ -162,6 +172,7 @@ impl Default for Totals {
             disk_full: 0,
             reaped_children: 0,
             reaped: Vec::new(),
+            untraced: Vec::new(),
             last_ns: 0,
         }
     }
@@ -191,6 +202,12 @@ impl Totals {
         }
     }
 
+    pub(crate) fn add_untraced(&mut self, child: UntracedChild) {
+        if self.untraced.len() < MAX_REAPED {
+            self.untraced.push(child);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Totals) {
         for (sum, more) in self.calls.iter_mut().zip(&other.calls) {
             sum.count += more.count;
@@ -207,6 +224,8 @@ impl Totals {
         self.reaped_children += other.reaped_children;
         let room = MAX_REAPED.saturating_sub(self.reaped.len());
         self.reaped.extend(other.reaped.iter().take(room));
+        let room = MAX_REAPED.saturating_sub(self.untraced.len());
+        self.untraced.extend(other.untraced.iter().take(room).cloned());
         self.last_ns = self.last_ns.max(other.last_ns);
     }
 

@@ -101,7 +101,7 @@ impl Watched {
     /// The pid by which we see the process.
     pub(crate) fn pid(&mut self, host: &Host) -> Option<u32> {
         if self.seen_as.is_none() {
-            self.seen_as = seen_as(&self.image, host);
+            self.seen_as = seen_as(&self.image.arena, self.image.key.slot, host);
         }
         self.seen_as
     }
@@ -146,14 +146,20 @@ pub(crate) fn is_process(pid: u32, born_boot: u64, host: &Host) -> bool {
     procfs::stat(pid).is_some_and(|stat| stat.runs() && stat.start * tick <= born_boot + START_SLACK_NS)
 }
 
-fn seen_as(image: &Image, host: &Host) -> Option<u32> {
-    let facts = &image.facts;
+/// Start of the process in a slot, in clock ticks since boot, if it is still there.
+pub(crate) fn start_of(arena: &Arena, slot: u32, host: &Host) -> Option<u64> {
+    seen_as(arena, slot, host).and_then(procfs::stat).map(|stat| stat.start)
+}
+
+/// The pid by which we see the process in a slot.
+fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
+    let facts = arena.slot_facts(slot);
     if facts.pid_namespace == 0 || facts.pid_namespace == host.pid_namespace {
         return Some(facts.pid);
     }
     // The parent said by which pid it knows the child; that helps if we share the parent's namespace.
-    let outside = image.arena.pid_outside(image.key.slot);
-    let parent_namespace = facts.parent_slot.checked_sub(1).map(|parent| image.arena.slot_facts(parent).pid_namespace);
+    let outside = arena.pid_outside(slot);
+    let parent_namespace = facts.parent_slot.checked_sub(1).map(|parent| arena.slot_facts(parent).pid_namespace);
     if outside != 0 && parent_namespace == Some(host.pid_namespace) {
         return Some(outside);
     }

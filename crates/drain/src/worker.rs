@@ -3,9 +3,8 @@
 //! A job needs nothing but itself, so one process with several threads is encoded by several workers at once; the order of
 //! members in a file is free. Small jobs are done by the poller itself as long as no thread was needed yet.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
@@ -32,6 +31,9 @@ use crate::{DrainError, Result, system};
 /// Text of a whole image below which it goes to the file that short images share.
 pub(crate) const SHORT_TEXT: usize = 64 << 10;
 
+/// Encoding keeps up with a dozen busy threads of a program; more would only take processors from it.
+const MOST_THREADS: usize = 4;
+
 /// What all workers need.
 pub(crate) struct Shared {
     pub run: PathBuf,
@@ -42,9 +44,28 @@ pub(crate) struct Shared {
     pub short: Arc<Mutex<TraceFile>>,
     /// Sums per file of images that ended.
     pub files: Mutex<FileSums>,
-    /// Things the user should hear, each once.
-    pub messages: Mutex<Vec<String>>,
-    pub disk_full_told: AtomicBool,
+    /// Things the user should hear, and what was told already.
+    pub messages: Mutex<Messages>,
+}
+
+/// Messages for the user, each kind told once.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    new: Vec<String>,
+    told: HashSet<&'static str>,
+}
+
+impl Messages {
+    /// Tells of a trouble unless one of its kind was told before.
+    pub(crate) fn tell(&mut self, kind: &'static str, message: impl FnOnce() -> String) {
+        if self.told.insert(kind) {
+            self.new.push(message());
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.new)
+    }
 }
 
 /// Some segments of an image.
@@ -53,6 +74,8 @@ pub(crate) struct Job {
     /// Each with what the thread's segment before ended with.
     pub segments: Vec<(SegmentAt, Tail)>,
     pub timeline: Timeline,
+    /// The image is dead: what is not finished never will be.
+    pub dead: bool,
     /// The image is dead and this is all that is left: what was last known of the process.
     pub last: Option<LastLook>,
 }
@@ -63,8 +86,8 @@ pub(crate) struct Done {
     pub segments: Vec<SegmentAt>,
     /// The image's journal entry when this was its last job.
     pub entry: Option<Entry>,
-    /// The program it became by exec, if that could not be traced.
-    pub untraced: Option<Entry>,
+    /// The programs that it became or started and that could not be traced.
+    pub untraced: Vec<Entry>,
     /// Only in tests: stopped as if killed.
     pub stopped: bool,
 }
@@ -81,10 +104,6 @@ impl Worker {
         Worker { encoder: Encoder::new(), deflater: Deflater::new(), sealed: Vec::new() }
     }
 
-    pub(crate) fn deflater(&mut self) -> &mut Deflater {
-        &mut self.deflater
-    }
-
     /// Does a job. Errors of the disk are counted and told, not returned: the program must not wait for them.
     pub(crate) fn work(&mut self, job: &Job, shared: &Shared) -> Result<Done> {
         let image = &job.image;
@@ -96,7 +115,7 @@ impl Worker {
                 self.encoder.begin(&image.identity, sequence);
             }
             pinned.push(*at);
-            self.encoder.segment(image, *at, tail, &job.timeline, &shared.filter, job.last.is_some());
+            self.encoder.segment(image, *at, tail, &job.timeline, &shared.filter, job.dead);
             let all = index + 1 == job.segments.len();
             if all || self.encoder.text().len() >= MEMBER_TEXT {
                 let short = all && job.last.is_some() && self.is_short(image);
@@ -107,11 +126,11 @@ impl Worker {
         let totals = self.encoder.take_totals();
         lock(&image.totals).merge(&totals);
         let segments = job.segments.iter().map(|(at, _)| *at).collect();
-        let mut done = Done { key: image.key, segments, entry: None, untraced: None, stopped: false };
+        let mut done = Done { key: image.key, segments, entry: None, untraced: Vec::new(), stopped: false };
         if let Some(last) = &job.last {
+            self.fill_gaps(image, shared)?;
             // Read before the slot is given back.
             done.untraced = record::untraced(image, last);
-            self.fill_gaps(image, shared)?;
             done.entry = Some(close(image, last, shared)?);
         }
         Ok(done)
@@ -122,7 +141,14 @@ impl Worker {
     }
 
     /// Seals the encoder's text, writes it, and frees the segments it came from.
-    fn commit(&mut self, image: &Image, pinned: &[SegmentAt], sequence: u64, short: bool, shared: &Shared) -> Result<()> {
+    fn commit(
+        &mut self,
+        image: &Image,
+        pinned: &[SegmentAt],
+        sequence: u64,
+        short: bool,
+        shared: &Shared,
+    ) -> Result<()> {
         let facts = self.encoder.facts();
         if facts.events > 0 {
             let file = if short { &shared.short } else { &image.file };
@@ -148,7 +174,7 @@ impl Worker {
             lock(&image.totals).events += u64::from(facts.events);
             release(image, pinned)?;
             let note = MemberNote { sequence, size: self.sealed.len() as u64, facts };
-            if shared.budget.has_limit() {
+            if shared.budget.has_limit() && !short {
                 lock(file).members.push(note);
             }
             if short {
@@ -167,7 +193,12 @@ impl Worker {
         if is_new {
             let identity = &image.identity;
             if Arc::ptr_eq(file, &shared.short) {
-                line.define_host(identity.pid, identity.pid, path_hash(identity.host.as_bytes()), identity.host.as_bytes());
+                line.define_host(
+                    identity.pid,
+                    identity.pid,
+                    path_hash(identity.host.as_bytes()),
+                    identity.host.as_bytes(),
+                );
             } else {
                 Identity { seq: HEAD, ..identity.clone() }.write(&mut line);
             }
@@ -176,7 +207,7 @@ impl Worker {
         let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
         drop(file_now);
         shared.budget.add_bytes(bytes);
-        if is_new {
+        if is_new && !Arc::ptr_eq(file, &shared.short) {
             shared.budget.add_file(file);
         }
         Ok(())
@@ -216,9 +247,7 @@ impl Worker {
         shared: &Shared,
     ) -> Result<()> {
         lock(&image.totals).disk_full += u64::from(facts.events);
-        if !shared.disk_full_told.swap(true, Ordering::Relaxed) {
-            lock(&shared.messages).push(format!("events are being lost: {error}"));
-        }
+        lock(&shared.messages).tell("trace", || format!("events are being lost: {error}"));
         release(image, pinned)
     }
 }
@@ -241,7 +270,7 @@ fn close(image: &Image, last: &LastLook, shared: &Shared) -> Result<Entry> {
         Ok(()) => {}
         Err(DrainError::Stopped) => return Err(DrainError::Stopped),
         // The manifest that is written from memory has it; only a recovery after a kill would miss it.
-        Err(error) => lock(&shared.messages).push(error.to_string()),
+        Err(error) => lock(&shared.messages).tell("journal", || error.to_string()),
     }
     stop::reached(Stop::Journaled)?;
     lock(&shared.files).merge_all(&lock(&image.totals).files);
@@ -249,8 +278,15 @@ fn close(image: &Image, last: &LastLook, shared: &Shared) -> Result<Entry> {
     Ok(entry)
 }
 
+/// What a worker thread can be asked for.
+enum Task {
+    Encode(Job),
+    /// Bring the files back under the size limit.
+    Trim,
+}
+
 struct Queue {
-    jobs: VecDeque<Job>,
+    tasks: VecDeque<Task>,
     done: Vec<Done>,
     /// Jobs waiting or being done.
     open: usize,
@@ -268,16 +304,17 @@ struct Pool {
 pub(crate) struct Workers {
     pool: Arc<Pool>,
     threads: Vec<JoinHandle<()>>,
-    most: usize,
+    /// Threads at most; asked for when the first one is needed, since the answer takes a dozen system calls.
+    most: Option<usize>,
     own: Worker,
     /// Only in tests: as if killed.
     halted: bool,
 }
 
 impl Workers {
-    /// `most` threads at most; with 0 every job is done at once by the caller.
-    pub(crate) fn new(shared: Arc<Shared>, most: usize) -> Workers {
-        let queue = Queue { jobs: VecDeque::new(), done: Vec::new(), open: 0, closing: false };
+    /// `most` threads at most, by default one per processor up to four; with 0 every job is done at once by the caller.
+    pub(crate) fn new(shared: Arc<Shared>, most: Option<usize>) -> Workers {
+        let queue = Queue { tasks: VecDeque::new(), done: Vec::new(), open: 0, closing: false };
         let pool = Pool { queue: Mutex::new(queue), work_there: Condvar::new(), all_done: Condvar::new(), shared };
         Workers { pool: Arc::new(pool), threads: Vec::new(), most, own: Worker::new(), halted: false }
     }
@@ -287,20 +324,33 @@ impl Workers {
         if self.halted {
             return;
         }
-        if self.most == 0 || (small && self.threads.is_empty()) {
-            let done = do_job(&mut self.own, &job, &self.pool.shared);
-            self.halted |= done.stopped;
-            lock(&self.pool.queue).done.push(done);
+        self.give(Task::Encode(job), small && self.threads.is_empty());
+    }
+
+    /// Asks for the size limit to be kept, unless that is being done.
+    pub(crate) fn trim(&mut self) {
+        if !self.halted && self.pool.shared.budget.begin_trim() {
+            self.give(Task::Trim, false);
+        }
+    }
+
+    fn give(&mut self, task: Task, at_once: bool) {
+        if self.most == Some(0) || at_once {
+            let done = do_task(&mut self.own, &task, &self.pool.shared);
+            self.halted |= done.as_ref().is_some_and(|done| done.stopped);
+            lock(&self.pool.queue).done.extend(done);
             return;
         }
         let waiting = {
             let mut queue = lock(&self.pool.queue);
-            queue.jobs.push_back(job);
+            queue.tasks.push_back(task);
             queue.open += 1;
-            queue.jobs.len()
+            queue.tasks.len()
         };
         self.pool.work_there.notify_one();
-        if self.threads.is_empty() || (waiting > self.threads.len() && self.threads.len() < self.most) {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
+        let most = *self.most.get_or_insert_with(cores);
+        if self.threads.is_empty() || (waiting > self.threads.len() && self.threads.len() < most) {
             self.start_thread();
         }
     }
@@ -308,14 +358,15 @@ impl Workers {
     fn start_thread(&mut self) {
         let pool = Arc::clone(&self.pool);
         let body = move || run(&pool);
-        let started = system::with_signals_blocked(|| std::thread::Builder::new().name("weft-drain".into()).spawn(body));
+        let started =
+            system::with_signals_blocked(|| std::thread::Builder::new().name("weft-drain".into()).spawn(body));
         match started {
             Ok(thread) => self.threads.push(thread),
             // No thread to be had: the caller does the work itself.
             Err(_) if self.threads.is_empty() => {
-                while let Some(job) = lock(&self.pool.queue).jobs.pop_front() {
-                    let done = do_job(&mut self.own, &job, &self.pool.shared);
-                    finish_job(&self.pool, done);
+                while let Some(task) = lock(&self.pool.queue).tasks.pop_front() {
+                    let done = do_task(&mut self.own, &task, &self.pool.shared);
+                    finish_task(&self.pool, done);
                 }
             }
             Err(_) => {}
@@ -337,10 +388,6 @@ impl Workers {
         let queue = lock(&self.pool.queue);
         drop(self.pool.all_done.wait_while(queue, |queue| queue.open > 0));
     }
-
-    pub(crate) fn own(&mut self) -> &mut Worker {
-        &mut self.own
-    }
 }
 
 impl Drop for Workers {
@@ -357,36 +404,42 @@ impl Drop for Workers {
 fn run(pool: &Pool) {
     let mut worker = Worker::new();
     loop {
-        let job = {
+        let task = {
             let queue = lock(&pool.queue);
-            let waited = pool.work_there.wait_while(queue, |queue| queue.jobs.is_empty() && !queue.closing);
+            let waited = pool.work_there.wait_while(queue, |queue| queue.tasks.is_empty() && !queue.closing);
             let mut queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-            match queue.jobs.pop_front() {
-                Some(job) => job,
+            match queue.tasks.pop_front() {
+                Some(task) => task,
                 None => return,
             }
         };
-        let done = do_job(&mut worker, &job, &pool.shared);
-        finish_job(pool, done);
+        let done = do_task(&mut worker, &task, &pool.shared);
+        finish_task(pool, done);
     }
 }
 
-fn finish_job(pool: &Pool, done: Done) {
+fn finish_task(pool: &Pool, done: Option<Done>) {
     let mut queue = lock(&pool.queue);
-    queue.done.push(done);
+    queue.done.extend(done);
     queue.open -= 1;
     if queue.open == 0 {
         pool.all_done.notify_all();
     }
 }
 
-fn do_job(worker: &mut Worker, job: &Job, shared: &Shared) -> Done {
-    // Errors of the disk were dealt with; what comes back here is a test's stop.
-    worker.work(job, shared).unwrap_or_else(|_| Done {
-        key: job.image.key,
-        segments: Vec::new(),
-        entry: None,
-        untraced: None,
-        stopped: true,
-    })
+fn do_task(worker: &mut Worker, task: &Task, shared: &Shared) -> Option<Done> {
+    match task {
+        Task::Encode(job) => {
+            // Errors of the disk were dealt with; what comes back here is a test's stop.
+            let stopped =
+                || Done { key: job.image.key, segments: Vec::new(), entry: None, untraced: Vec::new(), stopped: true };
+            Some(worker.work(job, shared).unwrap_or_else(|_| stopped()))
+        }
+        Task::Trim => {
+            if let Err(error) = shared.budget.enforce(&shared.run, &mut worker.deflater) {
+                lock(&shared.messages).tell("trim", || format!("the size limit cannot be kept: {error}"));
+            }
+            None
+        }
+    }
 }

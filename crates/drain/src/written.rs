@@ -16,11 +16,12 @@ use weftline_format::reader;
 use weftline_format::text::path_bytes;
 use weftline_format::view::EventView;
 use weftline_recorder::calls::{CALLS, CallInfo, Flow};
+use weftline_recorder::elf::VERDICT_NAMES;
 
 use crate::Result;
 use crate::error::DrainError;
 use crate::output::{Dropped, HEAD};
-use crate::totals::{FileSum, Totals};
+use crate::totals::{FileSum, Totals, UntracedChild};
 
 /// The whole members of a file after its torn tail, if any, was cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,8 +71,13 @@ pub(crate) fn tags(path: &Path) -> Result<HashSet<String>> {
 /// Sums of the events that a file holds of one image.
 pub(crate) fn totals(path: &Path, tag: &str) -> Result<Totals> {
     let mut sums = Sums { tag, mine: false, totals: Totals::default(), files: HashMap::new(), open: None };
-    let summary = reader::scan_file(path, &mut |event| sums.add(event)).map_err(|error| DrainError::io(path, error.source))?;
+    let summary =
+        reader::scan_file(path, &mut |event| sums.add(event)).map_err(|error| DrainError::io(path, error.source))?;
     let Sums { mut totals, files, .. } = sums;
+    for child in &mut totals.untraced {
+        let name = std::str::from_utf8(&child.exe).ok().and_then(|hash| summary.names.path(hash));
+        child.exe = name.map(|name| path_bytes(name).into_owned()).unwrap_or_default();
+    }
     for (hash, mut sum) in files {
         if let Some((number, name)) = from_hex(&hash).zip(summary.names.path(&hash)) {
             sum.path = path_bytes(name).into_owned();
@@ -126,6 +132,7 @@ impl Sums<'_> {
             self.totals.add_reaped(pid, end);
         }
         let path = event.arg_str("fhash").map(|hash| hash.into_owned());
+        self.note_untraced(event, ret, path.as_deref());
         if let Some(path) = &path {
             self.files.entry(path.clone()).or_default().add(call.flow(), calls, bytes, 0);
         }
@@ -133,6 +140,24 @@ impl Sums<'_> {
             self.open = Some((number, path, event.start_ns.unwrap_or(end)));
         } else {
             self.add_time(number, path, time);
+        }
+    }
+
+    /// A child that could not be traced; its path is filled in when all names are known.
+    fn note_untraced(&mut self, event: &EventView<'_>, ret: i64, path: Option<&str>) {
+        let Some(reason) = event.arg_str("untraced") else { return };
+        let reason = VERDICT_NAMES.iter().find(|known| **known == reason).copied().unwrap_or("not known");
+        let in_vfork = event.arg_i64("vfork").is_some() && ret == 0;
+        let pid = if event.name.starts_with("posix_spawn") {
+            ret
+        } else if in_vfork {
+            event.pid
+        } else {
+            0
+        };
+        if let Ok(pid @ 1..) = u32::try_from(pid) {
+            let exe = path.unwrap_or_default().as_bytes().to_vec();
+            self.totals.add_untraced(UntracedChild { pid, exe, reason, at_ns: event.start_ns.unwrap_or(0) });
         }
     }
 

@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use weftline_recorder::layout::{NO_OFFSET, habits};
-use weftline_recorder::{process, scratch, sys};
+use weftline_recorder::{process, scratch, sys, thread};
 
 /// Set in entries whose name was looked up, even if none was found.
 const KNOWN: u64 = 1 << 32;
@@ -54,6 +54,11 @@ fn entry(fd: c_int) -> Option<&'static Entry> {
 /// Name id of an open descriptor; 0 when it cannot be had. Call only after a call that proved the descriptor open.
 #[inline(always)]
 pub(crate) fn name(fd: c_int) -> u32 {
+    if thread::state().in_vfork()
+        && let Some(name) = thread::state().borrowed_name(fd)
+    {
+        return name;
+    }
     match entry(fd) {
         Some(entry) => match entry.name.load(Ordering::Relaxed) {
             0 => look_up(fd, entry),
@@ -66,7 +71,7 @@ pub(crate) fn name(fd: c_int) -> u32 {
 #[cold]
 #[inline(never)]
 fn look_up(fd: c_int, entry: &Entry) -> u32 {
-    if !process::unrestricted() || weftline_recorder::thread::state().in_vfork() {
+    if !process::unrestricted() || thread::state().in_vfork() {
         return 0;
     }
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -92,7 +97,9 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
 
 /// The program opened `name` as `fd`. A position is kept one too high, so that zero can mean "never set".
 pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
-    if let Some(entry) = entry(fd) {
+    if thread::state().in_vfork() {
+        thread::state().borrow_name(fd, name);
+    } else if let Some(entry) = entry(fd) {
         entry.position.store(if at_start { 1 } else { UNKNOWN }, Ordering::Relaxed);
         entry.name.store(KNOWN | u64::from(name), Ordering::Relaxed);
         HIGHEST.fetch_max(fd as u32, Ordering::Relaxed);
@@ -101,7 +108,9 @@ pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
 
 /// `fd` is new, its name will be looked up when it is used.
 pub(crate) fn fresh(fd: c_int) {
-    if let Some(entry) = entry(fd) {
+    if thread::state().in_vfork() {
+        thread::state().borrow_name(fd, 0);
+    } else if let Some(entry) = entry(fd) {
         entry.position.store(UNKNOWN, Ordering::Relaxed);
         entry.name.store(0, Ordering::Relaxed);
     }
@@ -109,12 +118,16 @@ pub(crate) fn fresh(fd: c_int) {
 
 /// Forgets a descriptor *before* it is closed (another thread may get its number at once); what it was.
 pub(crate) fn closing(fd: c_int) -> u32 {
+    if thread::state().in_vfork() {
+        let was = name(fd);
+        thread::state().borrow_name(fd, 0);
+        return was;
+    }
     match entry(fd) {
-        Some(entry) if !weftline_recorder::thread::state().in_vfork() => {
+        Some(entry) => {
             entry.position.store(0, Ordering::Relaxed);
             entry.name.swap(0, Ordering::Relaxed) as u32
         }
-        Some(entry) => entry.name.load(Ordering::Relaxed) as u32,
         None => 0,
     }
 }
@@ -128,11 +141,13 @@ pub(crate) fn closing_range(first: u32, last: u32) {
 
 /// `to` is now the same open file as `from`. Both share one position from here on, so neither is known.
 pub(crate) fn duplicated(from: c_int, to: c_int) {
-    if weftline_recorder::thread::state().in_vfork() || from == to {
+    if from == to {
         return;
     }
     let name = name(from);
-    if let Some(entry) = entry(from) {
+    if let Some(entry) = entry(from)
+        && !thread::state().in_vfork()
+    {
         entry.position.store(UNKNOWN, Ordering::Relaxed);
     }
     opened(to, name, false);
@@ -142,6 +157,7 @@ pub(crate) fn duplicated(from: c_int, to: c_int) {
 #[inline(always)]
 pub(crate) fn advance(fd: c_int, bytes: i64) -> i64 {
     let Some(entry) = entry(fd) else { return NO_OFFSET };
+    // Position and descriptor are the parent's; a `vfork` child moves it only if it uses an open file of the parent's.
     let stored = entry.position.fetch_add(bytes, Ordering::Relaxed);
     if stored > 0 { stored - 1 } else { NO_OFFSET }
 }
@@ -149,7 +165,7 @@ pub(crate) fn advance(fd: c_int, bytes: i64) -> i64 {
 /// The position is now `offset`.
 pub(crate) fn positioned(fd: c_int, offset: i64) {
     if let Some(entry) = entry(fd)
-        && !weftline_recorder::thread::state().in_vfork()
+        && !thread::state().in_vfork()
     {
         entry.position.store(offset + 1, Ordering::Relaxed);
     }
@@ -168,8 +184,8 @@ pub(crate) fn forked(in_child: bool) {
     }
 }
 
-/// A file was renamed: descriptors may have another name now, so all are asked again at their next use.
-pub(crate) fn renamed() {
+/// Names are not valid any more (a file was renamed, the arena changed): all are asked again at their next use.
+pub(crate) extern "C" fn forget_names() {
     for fd in 0..=HIGHEST.load(Ordering::Relaxed) {
         if let Some(entry) = entry(fd as c_int) {
             entry.name.store(0, Ordering::Relaxed);

@@ -66,6 +66,7 @@ fn begin(environment: *const *const c_char) {
     let gettime = resolve::next(c"clock_gettime").map(|at| unsafe { core::mem::transmute::<usize, clock::ClockGettime>(at) });
     watch_thread_ends();
     crate::files::prepare();
+    process::watch_names(crate::files::forget_names);
     // SAFETY: AT_RANDOM is the address of sixteen bytes that the kernel gave every process.
     let random = unsafe { getauxval(libc::AT_RANDOM) } as *const u8;
     process::start(&Start { live, gettime, variable: &lookup, random });

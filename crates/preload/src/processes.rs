@@ -166,13 +166,23 @@ unsafe fn exec(
         return run(environment);
     }
     // SAFETY: the caller vouches for the string; exec itself will read it.
-    let (name, id) = unsafe { (CStr::from_ptr(path), files::path(libc::AT_FDCWD, path)) };
+    let name = unsafe { CStr::from_ptr(path) };
+    let id = program_id(name, search);
     let verdict = if search { search_path(name) } else { environment::verdict(name) };
     let under_way = Exec::begin(call, id, verdict);
     // SAFETY: the caller vouches for the array.
     let ret = unsafe { environment::with_environment(environment, verdict, run) };
     under_way.failed();
     ret
+}
+
+/// Name id of a program; one that is searched for along PATH is not in the working directory.
+fn program_id(name: &CStr, search: bool) -> u32 {
+    if search && !name.to_bytes().contains(&b'/') {
+        return process::intern(0, name.to_bytes());
+    }
+    // SAFETY: a C string of the program's.
+    unsafe { files::path(libc::AT_FDCWD, name.as_ptr()) }
 }
 
 /// Looks along PATH the way `execvp` does, only to see what it will find.
@@ -308,7 +318,7 @@ unsafe fn spawn(
             *pid = child;
         }
         let result = if ret == 0 { i64::from(child) } else { -i64::from(ret) };
-        let id = files::path(libc::AT_FDCWD, path);
+        let id = program_id(name, search);
         thread::record(call, start, end, &Fields { path: id, ret: result, detail: verdict as u32, ..Fields::NONE });
         ret
     }

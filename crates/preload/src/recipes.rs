@@ -227,7 +227,7 @@ pub(crate) fn two_paths(from_dir: c_int, from: *const c_char, to_dir: c_int, to:
         let path = path_id(ret, from_dir, from);
         let second = path_id(ret, to_dir, to);
         if ret == 0 && process::unrestricted() {
-            files::renamed();
+            files::forget_names();
         }
         Some(Fields { flags: record_flags::SECOND_PATH, path, ret, extra: u64::from(second), ..Fields::NONE })
     })

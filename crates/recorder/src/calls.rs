@@ -280,6 +280,8 @@ macro_rules! hooked_calls {
             fputc_unlocked(c: c_int, stream: *mut FILE) -> c_int => write_char(stream);
             putchar(c: c_int) -> c_int => write_char_standard();
             putchar_unlocked(c: c_int) -> c_int => write_char_standard();
+            __uflow(stream: *mut FILE) -> c_int => refill(stream);
+            __overflow(stream: *mut FILE, c: c_int) -> c_int => spill(stream);
             popen(command: *const c_char, mode: *const c_char) -> *mut FILE => open_process(command);
             pclose(stream: *mut FILE) -> c_int => close_stream(stream);
         }
@@ -345,6 +347,23 @@ macro_rules! define_calls {
 }
 hooked_calls!(define_calls);
 
+/// Changes whenever a call is added, removed or renumbered.
+pub(crate) const fn fingerprint() -> u32 {
+    let mut hash = 0x811c_9dc5u32;
+    let mut call = 0;
+    while call < CALLS.len() {
+        let name = CALLS[call].name.as_bytes();
+        let mut at = 0;
+        while at < name.len() {
+            hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        hash = hash.wrapping_mul(0x0100_0193);
+        call += 1;
+    }
+    hash
+}
+
 /// What the table says of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInfo {
@@ -366,9 +385,9 @@ impl CallInfo {
     pub fn flow(&self) -> Flow {
         match self.shape {
             "read_next" | "readv_next" | "read_at" | "readv_at" | "read_items" | "read_text" | "read_bytes" | "read_char"
-            | "read_char_standard" => Flow::Read,
+            | "read_char_standard" | "refill" => Flow::Read,
             "write_next" | "writev_next" | "write_at" | "writev_at" | "write_items" | "write_text" | "write_line"
-            | "write_bytes" | "write_standard" | "write_formatted" | "write_char" | "write_char_standard" => Flow::Write,
+            | "write_bytes" | "write_standard" | "write_formatted" | "write_char" | "write_char_standard" | "spill" => Flow::Write,
             "transfer" => Flow::Both,
             _ => match self.name {
                 "fprintf" | "__fprintf_chk" | "printf" | "__printf_chk" | "dprintf" | "__dprintf_chk" => Flow::Write,

@@ -16,8 +16,11 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-/// Bump whenever a field moves or changes its meaning: recovery refuses arenas of another layout instead of guessing.
-pub const LAYOUT_VERSION: u32 = 1;
+/// Bump whenever a field moves or changes its meaning.
+const LAYOUT: u32 = 1;
+/// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
+/// leftovers of an older version, are refused instead of misread.
+pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
 /// First word of a control page (`weftCTL` and a newline).
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"weftCTL\n");
 /// First word of an arena (`weftARN` and a newline).
@@ -32,7 +35,7 @@ pub const SEGMENT_SIZE: usize = 128 << 10;
 /// Records that fit behind a segment's header.
 pub const RECORDS_PER_SEGMENT: u32 = (SEGMENT_SIZE / size_of::<Record>()) as u32 - 1;
 /// Process slots of an arena: one image and the children it forked that are alive or not yet drained.
-pub const PROCESS_SLOTS: usize = 64;
+pub const PROCESS_SLOTS: usize = 128;
 /// Pieces of an arena, the base included. 128 pieces of 4 MiB bound one arena at 512 MiB.
 pub const MAX_PIECES: usize = 128;
 /// Arenas in the pool that the supervisor keeps ready.

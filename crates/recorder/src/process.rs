@@ -7,7 +7,7 @@
 //! the child and however. A child that finds it zero calls [`enter`] before it writes anything.
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::{self, ClockGettime};
 use crate::layout::{
@@ -219,12 +219,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     let owner = owner.cast::<AtomicU32>();
 
     let header = header()?;
-    let name = |read: fn(&mut [u8]) -> sys::SysResult| {
-        scratch::NAMES.with(|buf| read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false))).unwrap_or(0)
-    };
-    let cwd = name(sys::getcwd);
-    let exe = name(|buf| sys::readlink(c"/proc/self/exe", buf));
-    let command = name(|buf| sys::read_file(c"/proc/self/cmdline", buf));
+    let (cwd, exe, command) = own_names(header);
     CWD.store(cwd, Ordering::Relaxed);
 
     let index = claim_slot(header)?;
@@ -451,20 +446,24 @@ pub fn enter(thread: &ThreadState) {
     thread.forget();
     scratch::forked();
     let parent = SLOT.load(Ordering::Relaxed);
-    let index = match reserved.checked_sub(1).or_else(|| claim_slot(header)) {
-        Some(index) => index,
+    let Some(parent_slot) = slot_at(parent) else { return };
+    let (index, moved) = match reserved.checked_sub(1).or_else(|| claim_slot(header)) {
+        Some(index) => (Some(index), None),
         None => {
-            count_loss(Loss::NoProcessSlot);
-            return;
+            let moved = move_to_own_arena();
+            (moved.map(|moved| moved.slot), moved)
         }
     };
-    let (Some(slot), Some(parent_slot)) = (slot_at(index), slot_at(parent)) else { return };
+    let Some((index, slot)) = index.and_then(|index| Some((index, slot_at(index)?))) else {
+        count_loss(Loss::NoProcessSlot);
+        return;
+    };
     // SAFETY: the child's slot is claimed by us; of the parent's only fields that never change are read.
     unsafe {
-        (*slot).exe = (*parent_slot).exe;
-        (*slot).command = (*parent_slot).command;
+        (*slot).exe = moved.map_or((*parent_slot).exe, |moved| moved.exe);
+        (*slot).command = moved.map_or((*parent_slot).command, |moved| moved.command);
         (*slot).cwd = CWD.load(Ordering::Relaxed);
-        (*slot).parent_slot = parent + 1;
+        (*slot).parent_slot = if moved.is_some() { 0 } else { parent + 1 };
         (*slot).nonce = (*parent_slot).nonce;
         (*slot).rank = (*parent_slot).rank;
         (*slot).world_size = (*parent_slot).world_size;
@@ -487,6 +486,51 @@ pub fn enter(thread: &ThreadState) {
         (*OWNER.load(Ordering::Relaxed)).store(1, Ordering::Release);
     }
     note_birth();
+}
+
+/// A child's place in an arena of its own.
+#[derive(Clone, Copy)]
+struct Moved {
+    slot: u32,
+    exe: u32,
+    command: u32,
+}
+
+/// For a child whose family has used up its process slots. The old mapping stays where it is: the parent's slot is still read.
+#[cold]
+fn move_to_own_arena() -> Option<Moved> {
+    let control = control().filter(|_| unrestricted())?;
+    let base = claim(control)?;
+    for piece in &PIECES {
+        piece.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+    PIECES[0].store(base, Ordering::Release);
+    let header = header()?;
+    let (cwd, exe, command) = own_names(header);
+    CWD.store(cwd, Ordering::Relaxed);
+    let forget = NAMES_MOVED.load(Ordering::Relaxed);
+    if forget != 0 {
+        // SAFETY: only `watch_names` stores here, and only an `extern "C" fn()`.
+        unsafe { core::mem::transmute::<usize, extern "C" fn()>(forget)() };
+    }
+    Some(Moved { slot: claim_slot(header)?, exe, command })
+}
+
+static NAMES_MOVED: AtomicUsize = AtomicUsize::new(0);
+
+/// `forget` is called when all name ids have become invalid, because the process moved to another arena.
+pub fn watch_names(forget: extern "C" fn()) {
+    NAMES_MOVED.store(forget as usize, Ordering::Relaxed);
+}
+
+/// Name ids of the working directory, the executable and the command line.
+fn own_names(header: &ArenaHeader) -> (u32, u32, u32) {
+    let name = |read: fn(&mut [u8]) -> sys::SysResult| {
+        let intern = |buf: &mut [u8; scratch::SIZE]| read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false));
+        scratch::NAMES.with(intern).unwrap_or(0)
+    };
+    let exe = name(|buf| sys::readlink(c"/proc/self/exe", buf));
+    (name(sys::getcwd), exe, name(|buf| sys::read_file(c"/proc/self/cmdline", buf)))
 }
 
 /// The process announces its end; what it still records after this is kept as well.

@@ -30,6 +30,21 @@ pub struct ThreadState {
     /// Ticks when the innermost `vfork` under way began.
     vfork_started: AtomicU64,
     folds: [Fold; FOLDS],
+    buffers: [Buffer; FOLDS],
+    next_buffer: AtomicU32,
+    /// Descriptors that a `vfork` child changed, each with its name: the parent's table must not change with them.
+    borrowed: [Borrowed; BORROWED],
+}
+
+/// Descriptors that a `vfork` child may change before its further ones go nameless.
+const BORROWED: usize = 16;
+
+/// A descriptor as a `vfork` child sees it.
+#[repr(C)]
+struct Borrowed {
+    /// The descriptor plus one; 0 when unused.
+    fd: AtomicU32,
+    name: AtomicU32,
 }
 
 /// Character-level calls of one stream and direction that share a record.
@@ -38,13 +53,18 @@ struct Fold {
     stream: AtomicPtr<u8>,
     record: AtomicPtr<Record>,
     call: AtomicU32,
-    /// [`STREAMS_CLOSED`] when the fold began.
-    epoch: AtomicU32,
 }
 
-/// Counts closed streams. A stream's address comes back for another file, maybe closed by another thread: whatever is
-/// closed, all folds end.
-static STREAMS_CLOSED: AtomicU32 = AtomicU32::new(0);
+/// Where a stream's buffer pointers were after this thread's last call on it. What they moved since, inlined code did.
+#[repr(C)]
+pub struct Buffer {
+    /// The stream; null when unused.
+    pub stream: AtomicPtr<u8>,
+    /// Its read pointer then …
+    pub read: AtomicUsize,
+    /// … and its write pointer.
+    pub write: AtomicUsize,
+}
 
 // The variable itself: initial-exec storage, which costs two instructions to reach where the dynamic model costs a call. Rust's own
 // `thread_local!` has no such model on stable, so the symbol is laid out by hand.
@@ -115,6 +135,20 @@ impl Fields {
 }
 
 impl ThreadState {
+    /// The thread's memory of a stream's buffer, if it has any.
+    #[inline(always)]
+    pub fn buffer(&self, stream: *mut u8) -> Option<&Buffer> {
+        // Unused places hold null, and `fflush(NULL)` is a call.
+        self.buffers.iter().find(|buffer| buffer.stream.load(Ordering::Relaxed) == stream).filter(|_| !stream.is_null())
+    }
+
+    /// A place to remember a stream's buffer; the oldest makes room.
+    pub fn new_buffer(&self, stream: *mut u8) -> &Buffer {
+        let buffer = &self.buffers[self.next_buffer.fetch_add(1, Ordering::Relaxed) as usize % FOLDS];
+        buffer.stream.store(stream, Ordering::Relaxed);
+        buffer
+    }
+
     /// Does this thread run as a `vfork` child at the moment?
     #[inline(always)]
     pub fn in_vfork(&self) -> bool {
@@ -123,6 +157,9 @@ impl ThreadState {
 
     /// Called just before `vfork`: until [`Self::leave_vfork`], records are the child's.
     pub fn enter_vfork(&self) {
+        for place in &self.borrowed {
+            place.fd.store(0, Ordering::Relaxed);
+        }
         self.vfork_started.store(clock::ticks(), Ordering::Relaxed);
         self.vfork.fetch_add(1, Ordering::Relaxed);
     }
@@ -131,6 +168,22 @@ impl ThreadState {
     pub fn leave_vfork(&self) -> u64 {
         self.vfork.fetch_sub(1, Ordering::Relaxed);
         self.vfork_started.load(Ordering::Relaxed)
+    }
+
+    /// What a `vfork` child calls a descriptor, if it has changed it.
+    pub fn borrowed_name(&self, fd: i32) -> Option<u32> {
+        let place = self.borrowed.iter().find(|place| place.fd.load(Ordering::Relaxed) == fd as u32 + 1)?;
+        Some(place.name.load(Ordering::Relaxed))
+    }
+
+    /// A `vfork` child opened or closed a descriptor; 0 for closed or nameless.
+    pub fn borrow_name(&self, fd: i32, name: u32) {
+        let key = fd as u32 + 1;
+        let place = self.borrowed.iter().find(|place| [key, 0].contains(&place.fd.load(Ordering::Relaxed)));
+        if let Some(place) = place {
+            place.name.store(name, Ordering::Relaxed);
+            place.fd.store(key, Ordering::Relaxed);
+        }
     }
 
     /// The thread's id, asked once per thread.
@@ -248,51 +301,58 @@ pub fn record(call: Call, start: u64, end: u64, fields: &Fields) -> Option<*mut 
     Some(record)
 }
 
-/// Records one character-level call, together with the thread's earlier ones on the same stream.
+/// Character-level calls on one stream that are recorded together.
+pub struct Characters {
+    /// The stream they were made on.
+    pub stream: *mut u8,
+    /// Its descriptor, or -1, and the name of that.
+    pub file: (i32, u32),
+    /// How many calls.
+    pub calls: u32,
+    /// Bytes that they moved.
+    pub bytes: i64,
+}
+
+/// Records character-level calls, together with the thread's earlier ones on the same stream while it stands for the same file.
 ///
 /// The shared record stands for all of them: its time is the last call's, so it never overlaps what the thread did in
 /// between; `detail` counts calls, `size` and `ret` bytes, `extra` the time spent. It is updated in place in the
 /// segment, so folding loses nothing when the process is killed.
 #[inline(always)]
-pub fn record_folded(call: Call, stream: *mut u8, start: u64, end: u64, bytes: i64, name: impl FnOnce() -> (i32, u32)) {
+pub fn record_folded(call: Call, start: u64, end: u64, made: &Characters) {
     let thread = state();
-    let epoch = STREAMS_CLOSED.load(Ordering::Relaxed);
+    let time = end.wrapping_sub(start);
     if process::owned() {
         for fold in &thread.folds {
-            if fold.stream.load(Ordering::Relaxed) == stream
-                && fold.call.load(Ordering::Relaxed) == call as u32
-                && fold.epoch.load(Ordering::Relaxed) == epoch
-            {
+            if fold.stream.load(Ordering::Relaxed) == made.stream && fold.call.load(Ordering::Relaxed) == call as u32 {
                 let record = fold.record.load(Ordering::Relaxed);
                 // SAFETY: folds are forgotten whenever the thread's segment changes, so the record is in our current segment.
-                unsafe {
-                    (*record).start = start;
-                    (*record).end = end;
-                    (*record).detail += 1;
-                    (*record).size += bytes;
-                    (*record).ret += bytes;
-                    (*record).extra += end.wrapping_sub(start);
+                let record = unsafe { &mut *record };
+                if (record.fd, record.path) != made.file {
+                    break;
                 }
+                record.start = start;
+                record.end = end;
+                record.detail = record.detail.saturating_add(made.calls);
+                record.size += made.bytes;
+                record.ret += made.bytes;
+                record.extra += time;
                 return;
             }
         }
     }
-    let (fd, path) = name();
+    let (fd, path) = made.file;
     let flags = crate::layout::record_flags::FOLDED | crate::layout::record_flags::STREAM;
-    let fields =
-        Fields { flags, path, fd, detail: 1, size: bytes, ret: bytes, offset: NO_OFFSET, extra: end.wrapping_sub(start) };
-    if let Some(record) = record(call, start, end, &fields) {
-        let fold = &thread.folds[thread.next_fold.fetch_add(1, Ordering::Relaxed) as usize % FOLDS];
+    let (detail, size) = (made.calls, made.bytes);
+    if let Some(record) = record(call, start, end, &Fields { flags, path, fd, detail, size, ret: size, offset: NO_OFFSET, extra: time }) {
+        let known = thread.folds.iter().find(|fold| {
+            fold.stream.load(Ordering::Relaxed) == made.stream && fold.call.load(Ordering::Relaxed) == call as u32
+        });
+        let fold = known.unwrap_or_else(|| &thread.folds[thread.next_fold.fetch_add(1, Ordering::Relaxed) as usize % FOLDS]);
         fold.record.store(record, Ordering::Relaxed);
         fold.call.store(call as u32, Ordering::Relaxed);
-        fold.epoch.store(epoch, Ordering::Relaxed);
-        fold.stream.store(stream, Ordering::Relaxed);
+        fold.stream.store(made.stream, Ordering::Relaxed);
     }
-}
-
-/// Ends all folding: a stream was closed.
-pub fn end_folds() {
-    STREAMS_CLOSED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Initialises a segment that was just taken from the free bitmap.

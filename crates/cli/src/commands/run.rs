@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use anyhow::Context;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions, Outcome, tree_io};
-use weftline_format::manifest::{Exit, IoCount, ProcessRecord, RunManifest};
+use weftline_format::manifest::{Exit, IoCount, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SupervisorRecord};
 use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
 use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{OnFull, RunArgs};
 use crate::signals::{self, Caught, ChildState, PidFile, Signals};
 use crate::terminal::Terminal;
-use crate::{library, rundir, summary};
+use crate::{library, rundir, summary, terminal};
 
 /// Runs the verb. Whatever goes wrong on our side, the program is run.
 pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
@@ -28,14 +28,14 @@ pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitC
         return Ok(replace_by(&args.command));
     }
     let pid_directory = args.pid_dir.as_deref().map(prepare_pid_directory).transpose()?;
+    let signals = Signals::block();
     let tracing = match Tracing::prepare(&args) {
         Ok(tracing) => Some(tracing),
         Err(error) => {
-            say(&format!("not tracing: {error:#}"));
+            say(&format!("not tracing: {}", terminal::chain(&error)));
             None
         }
     };
-    let signals = Signals::block();
     let started = Instant::now();
     let started_child = start(&args, tracing.as_ref(), signals, pid_directory.clone());
     let child = match started_child {
@@ -100,11 +100,18 @@ impl Tracing {
         Ok(Tracing { run, drain, live_directory, library, program, verdict })
     }
 
-    /// The program never started: leave nothing behind.
+    /// The program never started: leave nothing behind that was not there before.
     fn abandon(self) {
-        drop(self.drain);
-        if let Err(error) = weftline_drain::recover(&self.run, &weftline_drain::RecoverOptions::default()) {
+        if let Err(error) = self.drain.finish() {
             say(&error.to_string());
+        }
+        let traced = rundir::size_of(&self.run) > 0;
+        if !traced && SupervisorRecord::read_all(&self.run).0.len() <= 1 {
+            // Only our own manifest files; a directory that holds anything else stays.
+            let _ = std::fs::remove_dir_all(self.run.join(RECORD_DIR));
+            let _ = std::fs::remove_file(self.run.join(RUN_FILE));
+            let _ = std::fs::remove_dir(&self.run);
+            let _ = self.run.parent().filter(|parent| parent.ends_with(rundir::RUNS)).map(std::fs::remove_dir);
         }
     }
 }

@@ -27,7 +27,8 @@ impl Program {
     pub(crate) fn start(live: &Path, pid: u32) -> Program {
         let control = ControlPage::open(&live.join("ctl")).expect("a control page").expect("of this layout");
         let words = &control.get().pool;
-        let number = words.iter().position(|word| word.load(Ordering::Acquire) == pool_state::READY).expect("a ready arena");
+        let number =
+            words.iter().position(|word| word.load(Ordering::Acquire) == pool_state::READY).expect("a ready arena");
         words[number].store(pool_state::CLAIMED | u64::from(pid), Ordering::Release);
         let arena = Arc::new(Arena::open(live, number as u64).expect("an arena").expect("of this layout"));
         Program::in_arena(arena, pid, 0)
@@ -42,7 +43,8 @@ impl Program {
         let slot = (0..).find(|slot| arena.slot_state(*slot) == process_state::FREE).expect("a free slot");
         let generation = arena.header().generations.fetch_add(1, Ordering::AcqRel) + 1;
         let at = arena.slot(slot).expect("inside the arena");
-        let (exe, command, cwd) = (intern(&arena, 0, b"/bin/test"), intern(&arena, 0, b"test\0-x\0"), intern(&arena, 0, b"/home/u"));
+        let (exe, command, cwd) =
+            (intern(&arena, 0, b"/bin/test"), intern(&arena, 0, b"test\0-x\0"), intern(&arena, 0, b"/home/u"));
         // SAFETY: the test owns the slot until its state is LIVE.
         unsafe {
             (*at).pid = pid;
@@ -79,7 +81,8 @@ impl Program {
     /// Records one event of a thread, taking a segment when the thread has none or it is full.
     pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
         loop {
-            let at = *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
+            let at =
+                *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
             let segment = self.arena.segment(at).expect("a segment");
             // SAFETY: the test is the only writer of this segment.
             unsafe {
@@ -156,7 +159,18 @@ impl Program {
 pub(crate) fn call(call: Call) -> RecordFacts {
     let start = clock::ticks();
     let head = u32::from(call as u16);
-    RecordFacts { head, path: 0, start, end: clock::ticks(), fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 }
+    RecordFacts {
+        head,
+        path: 0,
+        start,
+        end: clock::ticks(),
+        fd: -1,
+        detail: 0,
+        size: -1,
+        ret: 0,
+        offset: NO_OFFSET,
+        extra: 0,
+    }
 }
 
 fn intern(arena: &Arena, base: u32, bytes: &[u8]) -> u32 {

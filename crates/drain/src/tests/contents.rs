@@ -46,7 +46,8 @@ fn every_field_of_a_call_is_written() {
     assert_eq!(keys(events[0]), "fhash ret flags mode");
     assert_eq!((number(events[0], "ret"), number(events[0], "mode")), (Some(7), Some(0o644)));
     assert_eq!(keys(events[1]), "fhash fhash2 ret");
-    let second = events[1].arg("fhash2").and_then(Value::as_str).and_then(|hash| trace.names.path(hash)).expect("a name");
+    let second =
+        events[1].arg("fhash2").and_then(Value::as_str).and_then(|hash| trace.names.path(hash)).expect("a name");
     assert_eq!(*weftline_format::text::path_bytes(second), *b"/other\xff");
     assert_eq!(keys(events[2]), "fd fhash size ret calls busy");
     assert_eq!(number(events[2], "calls"), Some(25));
@@ -147,9 +148,7 @@ fn short_images_share_a_file() {
         let path = program.intern(0, b"/data/f.bin");
         reads(&mut program, 5, path, i64::from(image) * 10, 10);
         drop(program);
-        for _ in 0..3 {
-            drain.poll();
-        }
+        settle(&mut drain);
     }
     let outcome = drain.finish().expect("finished");
     assert_exactly_once(run, 50, "five images");
@@ -167,7 +166,9 @@ fn spans_that_cross_become_pairs() {
     let drain = drain(run, DrainOptions::default());
     let mut program = Program::start(drain.directory(), NOBODY);
     let base = weftline_recorder::clock::ticks();
-    for (index, (start, end)) in [(0, 50_000), (30_000, 80_000), (60_000, 61_000), (10_000, 90_000)].into_iter().enumerate() {
+    for (index, (start, end)) in
+        [(0, 50_000), (30_000, 80_000), (60_000, 61_000), (10_000, 90_000)].into_iter().enumerate()
+    {
         let mut record = call(Call::pread64);
         (record.start, record.end, record.offset) = (base + start, base + end, index as i64);
         program.record(5, &record);

@@ -4,7 +4,7 @@ use weftline_format::manifest::State;
 
 use super::*;
 use crate::arena::writer::NOBODY;
-use crate::recover::{RecoverOptions, WhyOpen, recover};
+use crate::recover::{WhyOpen, recover};
 use crate::stop::{self, Stop};
 use crate::{DrainError, Result};
 
@@ -73,9 +73,9 @@ fn a_killed_drain_is_recovered() {
                 Err(DrainError::Stopped) => {}
                 Err(error) => panic!("{what}: {error}"),
             }
-            recover(run, &RecoverOptions::default()).expect("recovered");
+            recover(run, &ALONE).expect("recovered");
             check_end(run, &what);
-            let again = recover(run, &RecoverOptions::default()).expect("nothing to recover");
+            let again = recover(run, &ALONE).expect("nothing to recover");
             assert!(!again.did_something(), "{what}");
         }
     }
@@ -100,14 +100,14 @@ fn a_killed_recovery_is_recovered() {
                     drop(drain);
                 }
                 stop::set(Some((place, nth)));
-                let reached = match recover(run, &RecoverOptions::default()) {
+                let reached = match recover(run, &ALONE) {
                     Ok(_) => false,
                     Err(DrainError::Stopped) => true,
                     Err(error) => panic!("{what}: {error}"),
                 };
                 stop::set(None);
                 if reached {
-                    recover(run, &RecoverOptions::default()).expect("recovered");
+                    recover(run, &ALONE).expect("recovered");
                 }
                 check_end(run, &what);
                 if !reached {
@@ -124,7 +124,7 @@ fn recovery_leaves_the_living_alone() {
     let run = directory.path();
     let drain = drain(run, DrainOptions::default());
     let live = drain.directory().to_owned();
-    let report = recover(run, &RecoverOptions::default()).expect("recovered");
+    let report = recover(run, &ALONE).expect("recovered");
     assert_eq!(report.open.iter().map(|open| &open.why).collect::<Vec<_>>(), [&WhyOpen::Locked]);
 
     let mut alive = Program::start(&live, std::process::id());
@@ -135,14 +135,14 @@ fn recovery_leaves_the_living_alone() {
     drop(dead);
     drop(drain);
     for _ in 0..2 {
-        let report = recover(run, &RecoverOptions::default()).expect("recovered");
+        let report = recover(run, &ALONE).expect("recovered");
         assert_eq!(report.open[0].why, WhyOpen::Running { pids: vec![std::process::id()] });
         assert_exactly_once(run, 3_000, "only the dead image");
         assert_eq!(record_of(run).state, State::Open);
     }
     reads(&mut alive, 1, path, 6_000, 10);
     alive.vanish();
-    let report = recover(run, &RecoverOptions::default()).expect("recovered");
+    let report = recover(run, &ALONE).expect("recovered");
     assert_eq!((report.open.len(), report.completed.len(), report.events), (0, 1, 3_010));
     assert_exactly_once(run, 6_010, "all");
     assert_eq!(record_of(run).state, State::Complete);
@@ -159,12 +159,12 @@ fn other_hosts_and_lost_directories_are_told() {
     let elsewhere = text.replace(&format!("\"host\": \"{host}\""), "\"host\": \"elsewhere\"");
     assert_ne!(elsewhere, text);
     std::fs::write(&pointer, elsewhere).expect("written");
-    let report = recover(run, &RecoverOptions::default()).expect("nothing recovered");
+    let report = recover(run, &ALONE).expect("nothing recovered");
     assert_eq!(report.open[0].why.to_string(), "open on host elsewhere");
 
     std::fs::write(&pointer, text).expect("written");
     std::fs::remove_dir_all(run.join(".live")).expect("removed");
-    let report = recover(run, &RecoverOptions::default()).expect("buried");
+    let report = recover(run, &ALONE).expect("buried");
     assert_eq!(report.gone.len(), 1);
     let record = record_of(run);
     assert_eq!(record.state, State::Complete);

@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::arena::writer::NOBODY;
-use crate::recover::{RecoverOptions, recover};
+use crate::recover::recover;
 
 #[test]
 fn filtered_events_are_counted_not_lost() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
-    let options = DrainOptions { include: vec!["/data/**".into()], exclude: vec!["**/*.tmp".into()], ..Default::default() };
+    let options =
+        DrainOptions { include: vec!["/data/**".into()], exclude: vec!["**/*.tmp".into()], ..Default::default() };
     let drain = drain(run, options);
     let mut program = Program::start(drain.directory(), NOBODY);
     for (index, name) in ["/data/a", "/etc/b", "/data/c.tmp", "", "/data/d"].iter().enumerate() {
@@ -30,9 +31,7 @@ fn limited(run: &Path, limit: u64) -> (u64, Vec<i64>) {
         let path = program.intern(0, b"/data/f.bin");
         reads(&mut program, 5, path, i64::from(image) * 20_000, 20_000);
         drop(program);
-        for _ in 0..4 {
-            drain.poll();
-        }
+        settle(&mut drain);
     }
     let outcome = drain.finish().expect("finished");
     let kept: Vec<i64> = offsets(&read_trimmed(run)).into_keys().collect();
@@ -69,13 +68,11 @@ fn recovery_does_not_bring_dropped_members_back() {
     let path = program.intern(0, b"/data/f.bin");
     reads(&mut program, 5, path, 0, 40_000);
     drop(program);
-    for _ in 0..8 {
-        drain.poll();
-    }
+    settle(&mut drain);
     let kept = offsets(&read_trimmed(run)).len();
     assert!(kept < 40_000);
     drop(drain);
-    recover(run, &RecoverOptions::default()).expect("recovered");
+    recover(run, &ALONE).expect("recovered");
     let after = offsets(&read_trimmed(run));
     assert!(after.values().all(|count| *count == 1));
     let record = record_of(run);
@@ -92,11 +89,13 @@ fn a_disk_that_refuses_costs_events_not_the_program() {
     reads(&mut program, 5, path, 0, 100);
     drop(program);
     // A directory in the place of the file refuses every write, for root too.
-    let name = crate::drain::short_name(&crate::procfs::Host::here().name, std::process::id(), crate::procfs::Host::here().start);
+    let name = crate::drain::short_name(
+        &crate::procfs::Host::here().name,
+        std::process::id(),
+        crate::procfs::Host::here().start,
+    );
     std::fs::create_dir(run.join(&name)).expect("made");
-    for _ in 0..3 {
-        drain.poll();
-    }
+    settle(&mut drain);
     let messages = drain.take_messages();
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(messages[0].contains(&name), "{messages:?}");

@@ -100,6 +100,7 @@ impl Parser {
                 }
                 continue;
             }
+            self.places[place(text, at)] = at as u32 + 1;
             let (mut from, mut total) = (at, length);
             while from > copied && from > gap && total < MAX_COPY && text[from - 1] == text[from - 1 - gap] {
                 from -= 1;
@@ -135,7 +136,6 @@ impl Parser {
         if here < 8 && there < 8 {
             self.at = at + here;
             self.gap = checked_gap(self.gap + here, there);
-            self.places[place(text, self.at)] = self.at as u32 + 1;
             return at;
         }
         self.skip_long_value(text)
@@ -144,7 +144,7 @@ impl Parser {
     #[inline(never)]
     fn skip_long_value(&mut self, text: &[u8]) -> usize {
         // A value that was met before is copied whole: from its beginning, not from where it starts to differ.
-        let (mut start, mut last) = (self.at, self.sequences.len() - 1);
+        let (mut start, last) = (self.at, self.sequences.len() - 1);
         while start + 8 > self.at && !is_delimiter(text[start - 1]) {
             start -= 1;
         }
@@ -152,26 +152,17 @@ impl Parser {
         if usize::from(self.sequences[last].length) < shared + MIN_COPY || is_delimiter(text[self.at]) {
             start = self.at;
         }
-        let slot = &mut self.places[place(text, start)];
-        let found = *slot as usize;
-        *slot = start as u32 + 1;
-        if found > 0 && start + 1 - found <= WINDOW {
-            let length = equal(text, start, found - 1);
-            if length >= self.at - start + MIN_COPY + 2 {
-                let sequence = &mut self.sequences[last];
-                sequence.length -= (self.at - start) as u16;
-                self.at = start;
-                self.gap = start + 1 - found;
-                return start;
-            }
+        let gap = self.place_gap(text, start);
+        if gap > 0 && equal(text, start, start - gap) >= self.at - start + MIN_COPY + 2 {
+            self.sequences[last].length -= (self.at - start) as u16;
+            (self.at, self.gap) = (start, gap);
+            return start;
         }
         let at = self.at;
         let behind = |from: usize| text[from..].iter().take(40).position(|byte| is_delimiter(*byte));
         if let (Some(here), Some(there)) = (behind(at), behind(at - self.gap)) {
             self.at = at + here;
             self.gap = checked_gap(self.gap + here, there);
-            last = place(text, self.at);
-            self.places[last] = self.at as u32 + 1;
         }
         at
     }
@@ -180,17 +171,22 @@ impl Parser {
     #[inline(never)]
     fn search(&mut self, text: &[u8]) {
         let at = self.at;
-        let slot = &mut self.places[place(text, at)];
-        let found = *slot as usize;
-        *slot = at as u32 + 1;
-        if found > 0 && at + 1 - found <= WINDOW && equal(text, at, found - 1) >= MIN_COPY {
-            self.gap = at + 1 - found;
-            if at + MIN_COPY <= self.next_line {
-                return;
-            }
+        let gap = self.place_gap(text, at);
+        if gap > 0 && at + MIN_COPY <= self.next_line && equal(text, at, at - gap) >= MIN_COPY {
+            self.gap = gap;
+            return;
         }
         self.at += 1 + (self.misses >> 6);
         self.misses += 1;
+    }
+
+    /// How far before `at` the table has a place that looks like it, 0 without one; remembers `at` instead.
+    fn place_gap(&mut self, text: &[u8], at: usize) -> usize {
+        let slot = &mut self.places[place(text, at)];
+        let found = *slot as usize;
+        *slot = at as u32 + 1;
+        // A place may be asked for twice and then finds itself.
+        if found > 0 && at + 1 - found <= WINDOW { at + 1 - found } else { 0 }
     }
 
     /// How far before `start` the reference of the line there is.

@@ -14,6 +14,7 @@ mod arguments;
 mod attribution;
 mod bad_days;
 mod calls;
+mod docs;
 mod endings;
 mod injection;
 mod options;
