@@ -139,8 +139,11 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         if !by_bytes.is_empty() {
             let _ = write!(out, "\n{}", calls("calls by bytes", by_bytes.into_iter().take(5), paint));
         }
-        if !totals.files.is_empty() {
-            let _ = write!(out, "\n{}", files(&totals.files, paint));
+        // Pipes and sockets take time too, but a name like `pipe:[105364]` helps nobody while there are files to show.
+        let (named, nameless): (Vec<&FileTotal>, Vec<&FileTotal>) = totals.files.iter().partition(|file| file.path.starts_with('/'));
+        let shown = if named.is_empty() { nameless } else { named };
+        if !shown.is_empty() {
+            let _ = write!(out, "\n{}", files(&shown, paint));
         }
     }
     out
@@ -175,7 +178,7 @@ fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Pai
     heading(&terminal::table(&rows, "  "), paint)
 }
 
-fn files(files: &[FileTotal], paint: Paint) -> String {
+fn files(files: &[&FileTotal], paint: Paint) -> String {
     let mut rows = vec![vec!["files by time".to_owned(), "reads".into(), "writes".into(), "read".into(), "written".into(), "time".into()]];
     for file in files.iter().take(8) {
         rows.push(vec![

@@ -317,6 +317,12 @@ impl Encoder {
         end: i64,
         timeline: &Timeline,
     ) {
+        self.facts.from_ns = self.facts.from_ns.min(start);
+        self.facts.to_ns = self.facts.to_ns.max(end);
+        self.totals.last_ns = self.totals.last_ns.max(end);
+        if kind.role == Role::Mark {
+            return;
+        }
         let folded = record.head & record_flags::FOLDED != 0;
         let (calls, time) =
             if folded { (u64::from(record.detail), busy(record, timeline) as u64) } else { (1, (end - start) as u64) };
@@ -348,9 +354,6 @@ impl Encoder {
                 self.totals.add_untraced(UntracedChild { pid: child, exe, reason, at_ns: start });
             }
         }
-        self.facts.from_ns = self.facts.from_ns.min(start);
-        self.facts.to_ns = self.facts.to_ns.max(end);
-        self.totals.last_ns = self.totals.last_ns.max(end);
     }
 
     /// The name with this id, resolved when it is met for the first time in a job.

@@ -24,7 +24,7 @@ use weftline_format::identity::held;
 use weftline_format::manifest::RECORD_DIR;
 use weftline_format::text::path_bytes;
 use weftline_recorder::clock;
-use weftline_recorder::layout::{MAX_PIECES, options};
+use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, options};
 use weftline_recorder::process::LIVE_PATH_MAX;
 
 use crate::arena::{ControlFacts, ControlPage};
@@ -248,9 +248,13 @@ fn make_directory(run: &Path, run_id: &str, host: &Host) -> Result<PathBuf> {
 /// Makes `<parent>/<name>`, both for the owner only, or says why not. `in_run`: the parent may be another's.
 fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathBuf, String> {
     let grand = parent.parent().unwrap_or(parent);
-    let (local, btrfs) = system::file_system(grand).map_err(|error| error.to_string())?;
-    if !local {
+    let found = system::file_system(grand).map_err(|error| error.to_string())?;
+    if !found.local {
         return Err("not a local file system".to_owned());
+    }
+    // A run directory on a full disk can still have its shared memory elsewhere: then what is lost is counted.
+    if found.free < LEAST_ROOM {
+        return Err("No space left on device".to_owned());
     }
     let private = || {
         let mut builder = DirBuilder::new();
@@ -261,9 +265,9 @@ fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathB
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.to_string()),
         _ => {}
     }
-    let found = std::fs::symlink_metadata(parent).map_err(|error| error.to_string())?;
+    let data = std::fs::symlink_metadata(parent).map_err(|error| error.to_string())?;
     // Others can make directories in a shared temporary directory, under our name too.
-    if !found.is_dir() || (!in_run && (found.uid() != system::user() || found.permissions().mode() & 0o077 != 0)) {
+    if !data.is_dir() || (!in_run && (data.uid() != system::user() || data.permissions().mode() & 0o077 != 0)) {
         return Err("belongs to someone else".to_owned());
     }
     let directory = parent.join(name);
@@ -278,11 +282,16 @@ fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathB
         }
         Err(error) => return Err(error.to_string()),
     }
-    if btrfs && let Ok(opened) = File::open(&directory) {
+    if found.btrfs
+        && let Ok(opened) = File::open(&directory)
+    {
         system::no_copy_on_write(&opened);
     }
     Ok(directory)
 }
+
+/// Room that a disk must have for arenas: the first ones and some growth.
+const LEAST_ROOM: u64 = 4 * PIECE_SIZE as u64;
 
 /// Where a live directory goes before it is removed: whoever finds it there knows that nothing in it is needed.
 fn done_path(directory: &Path) -> PathBuf {
@@ -291,8 +300,22 @@ fn done_path(directory: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Room for the manifest of a run whose disk the trace has filled.
+const KEPT_FREE: usize = 16 << 10;
+
+/// Takes that room at the start. A disk that has not even this much will be told of by the first write that fails.
+pub(crate) fn keep_room(pointer: &Path) {
+    let _ = std::fs::write(pointer.with_extension("room"), vec![0; KEPT_FREE]);
+}
+
+/// Gives it back, just before the manifest is written.
+pub(crate) fn give_room(pointer: &Path) {
+    let _ = std::fs::remove_file(pointer.with_extension("room"));
+}
+
 /// Removes a live directory of which everything is written, and the pointer to it. May be repeated after a kill.
 pub(crate) fn remove(directory: &Path, pointer: &Path) -> Result<()> {
+    give_room(pointer);
     let missing_is_fine = |path: &Path, result: io::Result<()>| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DrainError::io(path, error)),
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! What the kernel says about processes: alive or not, since when, bytes moved, what is mapped.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -26,9 +26,27 @@ impl Stat {
     }
 }
 
-/// `None`: there is no such process.
+/// `None`: there is no such process. One that cannot be looked at for another reason counts as running: its segments must
+/// not be taken away.
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    let unknown = Stat { state: b'R', threads: 1, start: 0 };
+    match fs::File::open(format!("/proc/{pid}/stat")) {
+        Ok(mut file) => {
+            let mut buffer = [0; 1024];
+            match file.read(&mut buffer) {
+                Ok(length) => parse_stat(&buffer[..length]),
+                Err(error) => (error.raw_os_error() != Some(libc::ESRCH)).then_some(unknown),
+            }
+        }
+        Err(error) => (error.kind() != io::ErrorKind::NotFound).then_some(unknown),
+    }
+}
+
+/// Parses a file of `/proc` that fits into one read. Reading it like any file takes eight system calls instead of three.
+fn read_small<T>(path: impl AsRef<Path>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    let mut buffer = [0; 1024];
+    let length = fs::File::open(path).ok()?.read(&mut buffer).ok()?;
+    parse(&buffer[..length])
 }
 
 fn parse_stat(text: &[u8]) -> Option<Stat> {
@@ -44,16 +62,16 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
 
 /// Kernel counters of a process.
 pub(crate) fn io(pid: u32) -> Option<KernelIo> {
-    parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
+    read_small(format!("/proc/{pid}/io"), parse_io)
 }
 
 /// What all children that were waited for moved, and theirs: what the kernel added to this process's counters and no thread
 /// of it moved itself. Threads that ended would be taken for children, so worker threads must still be there.
 pub fn tree_io() -> Option<KernelIo> {
-    let whole = parse_io(&fs::read("/proc/self/io").ok()?)?;
+    let whole = read_small("/proc/self/io", parse_io)?;
     let mut own = KernelIo::default();
     for task in fs::read_dir("/proc/self/task").ok()?.flatten() {
-        if let Some(io) = fs::read(task.path().join("io")).ok().and_then(|text| parse_io(&text)) {
+        if let Some(io) = read_small(task.path().join("io"), parse_io) {
             own.rchar += io.rchar;
             own.wchar += io.wchar;
         }

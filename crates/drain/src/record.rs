@@ -1,9 +1,9 @@
 //! Manifests: what is known of an image when it ends, and of the run when the drain does.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use weftline_format::identity::held;
-use weftline_format::manifest::{Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
+use weftline_format::manifest::{CallTotal, Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
 use weftline_recorder::elf::VERDICT_NAMES;
 use weftline_recorder::layout::{KernelIo, LOSS_NAMES, Loss, habits};
 
@@ -13,7 +13,7 @@ use crate::journal::Entry;
 use crate::paths;
 use crate::procfs;
 use crate::timeline::Timeline;
-use crate::totals::{FileSums, TOP_FILES, Totals, merge_calls};
+use crate::totals::{FileSums, TOP_FILES, Totals};
 
 /// Reason under which events are counted that the disk had no room for.
 pub(crate) const DISK_FULL: &str = "disk-full";
@@ -127,7 +127,6 @@ pub(crate) fn untraced(image: &Image, last: &LastLook) -> Vec<Entry> {
             host: identity.host.clone(),
             exe: held(&child.exe),
             rank: identity.rank,
-            io: Some(IoSpan::default()),
             sampled_io: true,
             untraced: Some(child.reason.to_owned()),
             started_ns: child.at_ns,
@@ -186,27 +185,23 @@ pub(crate) fn gone(host: &str) -> Option<Entry> {
     Some(Entry { tag: GONE.to_owned(), process, ..Entry::default() })
 }
 
-/// Fills processes, calls and files of a manifest from the entries of all images. `files` are sums per file where the
-/// drain still has them; else the entries' own top lists are added up.
-pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], files: Option<&FileSums>) {
-    record.calls.clear();
-    let mut own_files = FileSums::default();
-    for entry in entries {
-        merge_calls(&mut record.calls, &entry.calls);
-        if files.is_none() {
-            entry.files.iter().for_each(|total| own_files.merge_total(total));
-        }
-    }
-    record.calls.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
-    record.files = files.unwrap_or(&own_files).top(TOP_FILES);
+/// Fills processes, calls and files of a manifest.
+pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], mut calls: Vec<CallTotal>, files: &FileSums) {
+    calls.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
+    record.calls = calls;
+    record.files = files.top(TOP_FILES);
     // What the supervisor itself knew of processes stays: a program that could not be traced has no arena. Processes that
     // an earlier manifest took from the journal are there again.
     let known: HashSet<(u32, &str)> = entries.iter().map(|e| (e.process.pid, e.process.nonce.as_str())).collect();
     let mut given = std::mem::take(&mut record.processes);
     given.retain(|process| !known.contains(&(process.pid, process.nonce.as_str())));
     record.processes = entries.iter().map(|entry| entry.process.clone()).collect();
+    let mut by_pid: HashMap<u32, Vec<&ProcessRecord>> = HashMap::new();
+    for entry in entries {
+        by_pid.entry(entry.process.pid).or_default().push(&entry.process);
+    }
     for (process, entry) in record.processes.iter_mut().zip(entries) {
-        process.reaped_io = reaped_io(entry, entries);
+        process.reaped_io = reaped_io(entry, &by_pid);
     }
     record.processes.extend(given);
     record.processes.sort_by(|a, b| (a.started_ns, a.pid, &a.nonce).cmp(&(b.started_ns, b.pid, &b.nonce)));
@@ -214,20 +209,17 @@ pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], files: Opti
 
 /// What the kernel added to a process's counters for the children that it waited for: each child's counters at its end,
 /// which hold its own children's.
-fn reaped_io(parent: &Entry, entries: &[Entry]) -> Option<IoCount> {
+fn reaped_io(parent: &Entry, by_pid: &HashMap<u32, Vec<&ProcessRecord>>) -> Option<IoCount> {
     if parent.reaped.is_empty() {
         return None;
     }
     let mut sum = IoCount::default();
     for reaped in &parent.reaped {
-        let child = entries
-            .iter()
-            .map(|entry| &entry.process)
-            .filter(|child| {
-                child.pid == reaped.pid && child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns
-            })
-            .max_by_key(|child| child.started_ns);
-        if let Some(io) = child.and_then(|child| child.io) {
+        let images = by_pid.get(&reaped.pid).map_or(&[][..], |images| images);
+        let is_child =
+            |child: &&&ProcessRecord| child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns;
+        let last = images.iter().filter(is_child).max_by_key(|child| child.started_ns);
+        if let Some(io) = last.and_then(|child| child.io) {
             sum.rchar += io.end.rchar;
             sum.wchar += io.end.wchar;
         }

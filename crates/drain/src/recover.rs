@@ -29,6 +29,7 @@ use crate::procfs::{self, Host};
 use crate::record::{self, LastLook};
 use crate::stop::{self, Stop};
 use crate::timeline::Clock;
+use crate::totals::{FileSums, merge_calls};
 use crate::watch::{Watched, start_of};
 use crate::worker::{Job, Shared, Workers};
 use crate::written::{self, Members};
@@ -174,6 +175,7 @@ pub fn recover(run: &Path, options: &RecoverOptions) -> Result<RecoverReport> {
         let mut leftovers = Leftovers::new(run, &directory, &pointer, &control, &host, same_boot)?;
         let running = leftovers.drain(options.workers, &mut report)?;
         let starting = leftovers.starting();
+        live::give_room(&pointer_path);
         leftovers.record(&running, &mut report)?;
         stop::reached(Stop::Recorded)?;
         if running.is_empty() && starting.is_empty() {
@@ -456,7 +458,13 @@ impl<'r> Leftovers<'r> {
         for name in files {
             dropped.merge(&written::dropped(&self.run.join(name)));
         }
-        record::fill(&mut record, &entries, None);
+        // The sums over all files went with the supervisor; each image's own top list is left.
+        let (mut calls, mut sums) = (Vec::new(), FileSums::default());
+        for entry in &entries {
+            merge_calls(&mut calls, &entry.calls);
+            entry.files.iter().for_each(|total| sums.merge_total(total));
+        }
+        record::fill(&mut record, &entries, calls, &sums);
         record.dropped_members = record.dropped_members.max(dropped.members);
         record.dropped_events = record.dropped_events.max(dropped.events);
         record.state = if running.is_empty() { State::Complete } else { State::Open };

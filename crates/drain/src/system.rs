@@ -16,18 +16,29 @@ const LOCAL: &[i64] = &[
 ];
 const BTRFS: i64 = 0x9123_683E;
 
-/// Whether files of this directory can be shared memory, and whether it is on btrfs.
-pub(crate) fn file_system(directory: &Path) -> io::Result<(bool, bool)> {
+/// What matters about a file system for shared memory.
+pub(crate) struct FileSystem {
+    /// Files of it can be shared memory.
+    pub local: bool,
+    pub btrfs: bool,
+    /// Bytes that this user can still write.
+    pub free: u64,
+}
+
+/// The file system that a directory is on.
+pub(crate) fn file_system(directory: &Path) -> io::Result<FileSystem> {
     let path = std::ffi::CString::new(directory.as_os_str().as_bytes())?;
     let mut out = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the path is a C string, and the kernel fills in one `struct statfs`, for which zero is valid too.
-    let kind = unsafe {
+    let found = unsafe {
         if libc::statfs(path.as_ptr(), out.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
         }
-        out.assume_init().f_type as i64 & 0xFFFF_FFFF
+        out.assume_init()
     };
-    Ok((LOCAL.contains(&kind), kind == BTRFS))
+    let kind = found.f_type as i64 & 0xFFFF_FFFF;
+    let free = (found.f_bavail as u64).saturating_mul(found.f_bsize as u64);
+    Ok(FileSystem { local: LOCAL.contains(&kind), btrfs: kind == BTRFS, free })
 }
 
 /// Asks btrfs not to copy pages of files made in this directory from now on: shared memory is rewritten all the time.

@@ -228,7 +228,7 @@ mod tests {
             let mut said: Vec<(u64, i64)> = Vec::new();
             for (passed, elapsed) in steps {
                 // What happened since the last anchor is placed before the next one is known.
-                if clock.pieces.len() > 0 {
+                if !clock.pieces.is_empty() {
                     for part in 0..4 {
                         let moment = ticks + passed * part / 4;
                         said.push((moment, clock.timeline().at(moment)));

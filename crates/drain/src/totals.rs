@@ -112,7 +112,8 @@ impl FileSums {
     pub(crate) fn top(&self, count: usize) -> Vec<FileTotal> {
         let mut sums: Vec<&FileSum> = self.0.values().collect();
         sums.sort_by(|a, b| {
-            let weight = |sum: &FileSum| (sum.time_ns, sum.read_bytes + sum.write_bytes);
+            // Files before pipes and sockets, of which a shell script makes thousands.
+            let weight = |sum: &FileSum| (sum.path.starts_with(b"/"), sum.time_ns, sum.read_bytes + sum.write_bytes);
             weight(b).cmp(&weight(a)).then_with(|| a.path.cmp(&b.path))
         });
         sums.iter().take(count).map(|sum| sum.total()).collect()

@@ -72,8 +72,12 @@ impl Watched {
         let state = self.image.arena.slot_state(self.image.key.slot);
         if state != self.last_state {
             self.last_state = state;
-            self.gap = if state == process_state::LIVE { SELDOM } else { SOON };
-            self.next_look = now;
+            // What comes after an exec usually tells of itself before the kernel must be asked.
+            (self.gap, self.next_look) = match state {
+                process_state::LIVE => (SELDOM, now),
+                process_state::EXECUTING => (SOON, now + 4 * SOON),
+                _ => (SOON, now),
+            };
         }
         if now < self.next_look {
             return false;

@@ -228,10 +228,9 @@ impl Worker {
             self.encoder.begin(&image.identity, number);
             self.sealed.clear();
             member::seal(self.encoder.text(), 0, number, &mut self.sealed, &mut self.deflater);
-            match self.append(image, &image.file, shared) {
-                Err(DrainError::Stopped) => return Err(DrainError::Stopped),
-                // Readers will tell of a gap, on a disk that is full anyway.
-                _ => {}
+            // After any other error readers will tell of a gap, on a disk that is full anyway.
+            if let Err(DrainError::Stopped) = self.append(image, &image.file, shared) {
+                return Err(DrainError::Stopped);
             }
         }
         Ok(())

@@ -118,7 +118,8 @@ impl Sums<'_> {
             }
             return;
         }
-        let Some((number, call)) = call_named(&event.name, &event.cat) else { return };
+        let call = call_named(&event.name, &event.cat).filter(|(_, call)| call.shape != "mark");
+        let Some((number, call)) = call else { return };
         let ret = event.arg_i64("ret").unwrap_or(0);
         let calls = event.arg_i64("calls").map_or(1, |calls| calls.max(0) as u64);
         let time = event.arg_i64("busy").or(event.dur_ns).unwrap_or(0).max(0) as u64;

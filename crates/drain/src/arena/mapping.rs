@@ -1,0 +1,100 @@
+//! Files as shared memory, and the control page.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION};
+use weftline_recorder::sys;
+
+/// A shared, writable mapping of a file's start.
+pub(super) struct Mapping {
+    pub(super) at: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is shared with other processes anyway; all access goes through atomics or volatile copies.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nothing keeps a reference into the mapping beyond the owner that is being dropped.
+        unsafe { sys::unmap(self.at.as_ptr(), self.length) };
+    }
+}
+
+impl Mapping {
+    /// Maps a file that is at least `length` bytes long: pages beyond the end would fault.
+    pub(super) fn of(file: &File, length: usize) -> io::Result<Mapping> {
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
+        }
+        sys::map_shared(file.as_raw_fd(), length)
+            .and_then(NonNull::new)
+            .map(|at| Mapping { at, length })
+            .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped"))
+    }
+
+    pub(super) fn open(path: &Path, length: usize) -> io::Result<Mapping> {
+        Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
+    }
+}
+
+/// Makes a file with all its blocks reserved, so that no store into its mapping can fail.
+pub(super) fn reserve(path: &Path, length: usize) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    match sys::allocate(file.as_raw_fd(), length) {
+        Ok(_) => Ok(file),
+        Err(error) => {
+            // A part of it may be there; the error says more than a failed removal would.
+            let _ = std::fs::remove_file(path);
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
+}
+
+/// What a new control page says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ControlFacts {
+    pub clock: u32,
+    pub options: u32,
+    pub max_pieces: u32,
+    pub wait_limit: u64,
+}
+
+/// The control page of a live directory.
+pub(crate) struct ControlPage(Mapping);
+
+impl ControlPage {
+    pub(crate) fn create(path: &Path, facts: ControlFacts) -> io::Result<ControlPage> {
+        let mapping = Mapping::of(&reserve(path, CONTROL_SIZE)?, CONTROL_SIZE)?;
+        let page = mapping.at.as_ptr().cast::<Control>();
+        // SAFETY: a new file of zeros that no other process knows yet, large enough for a Control.
+        unsafe {
+            (*page).magic = CONTROL_MAGIC;
+            (*page).version = LAYOUT_VERSION;
+            (*page).clock = facts.clock;
+            (*page).options = facts.options;
+            (*page).max_pieces = facts.max_pieces;
+            (*page).wait_limit = facts.wait_limit;
+        }
+        Ok(ControlPage(mapping))
+    }
+
+    /// Maps the page of an existing live directory; nothing when it is not one of this layout.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<ControlPage>> {
+        let page = ControlPage(Mapping::open(path, CONTROL_SIZE)?);
+        let control = page.get();
+        Ok((control.magic == CONTROL_MAGIC && control.version == LAYOUT_VERSION).then_some(page))
+    }
+
+    pub(crate) fn get(&self) -> &Control {
+        // SAFETY: the mapping is CONTROL_SIZE bytes and page-aligned; plain fields are written before anyone else maps it.
+        unsafe { self.0.at.cast::<Control>().as_ref() }
+    }
+}
