@@ -130,9 +130,9 @@ fn write_line(lines: &mut LineBuf, call: &Call) {
 }
 
 /// Line and seal time in ns per event, text and file bytes per event.
-fn measure(calls: &[Call], level: u32) -> [f64; 4] {
+fn measure(calls: &[Call]) -> [f64; 4] {
     let (mut lines, mut out) = (LineBuf::with_capacity(MEMBER_TEXT + 4096), Vec::new());
-    let mut deflater = Deflater::with_level(level);
+    let mut deflater = Deflater::new();
     let (mut line_times, mut seal_times) = (Vec::new(), Vec::new());
     let (mut text, mut file) = (0, 0);
     for _ in 0..REPEATS {
@@ -169,13 +169,11 @@ fn measure(calls: &[Call], level: u32) -> [f64; 4] {
 
 fn main() {
     println!(
-        "{:<10} {:>5} {:>9} {:>9} {:>9} {:>10} {:>10}",
-        "workload", "level", "line ns", "seal ns", "total ns", "text B/ev", "file B/ev"
+        "{:<10} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "workload", "line ns", "seal ns", "total ns", "text B/ev", "file B/ev"
     );
     for (name, calls) in [("regular", regular()), ("mixed", mixed())] {
-        for level in [1, 2, 3] {
-            let [line, seal, text, file] = measure(&calls, level);
-            println!("{name:<10} {level:>5} {line:>9.1} {seal:>9.1} {:>9.1} {text:>10.1} {file:>10.2}", line + seal);
-        }
+        let [line, seal, text, file] = measure(&calls);
+        println!("{name:<10} {line:>9.1} {seal:>9.1} {:>9.1} {text:>10.1} {file:>10.2}", line + seal);
     }
 }
