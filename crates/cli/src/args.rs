@@ -220,7 +220,9 @@ mod tests {
             ("weft run -q ls -q", vec!["ls", "-q"]),
             ("weft run -q -- -odd -- x", vec!["-odd", "--", "x"]),
         ] {
-            let Command::Run(run) = Options::try_parse_from(line.split(' ')).expect(line).command else { panic!("{line}") };
+            let Command::Run(run) = Options::try_parse_from(line.split(' ')).expect(line).command else {
+                panic!("{line}")
+            };
             assert_eq!(run.command, expected, "{line}");
         }
         assert!(Options::try_parse_from(["weft", "run"]).is_err());
@@ -228,7 +230,9 @@ mod tests {
 
     #[test]
     fn sizes_and_times() {
-        for (text, expected) in [("1M", Some(1 << 20)), ("1.5G", Some(3 << 29)), ("2GiB", Some(2 << 30)), ("7", None), ("1X", None)] {
+        for (text, expected) in
+            [("1M", Some(1 << 20)), ("1.5G", Some(3 << 29)), ("2GiB", Some(2 << 30)), ("7", None), ("1X", None)]
+        {
             assert_eq!(parse_size(text).ok(), expected, "{text}");
         }
         assert_eq!(parse_duration("200ms"), Ok(Duration::from_millis(200)));

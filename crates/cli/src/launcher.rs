@@ -12,7 +12,8 @@ pub(crate) fn identity() -> Launcher {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
     let lookup = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes());
     let place = identity::place(lookup);
-    let text = |names: &[&str]| names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let text =
+        |names: &[&str]| names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let known = |n: i32| u32::try_from(n).ok();
     Launcher {
         kind: LAUNCHER_NAMES[place.launcher as usize].to_owned(),

@@ -77,7 +77,9 @@ pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
             read.traced += bytes.0;
             write.traced += bytes.1;
             // Counters go on across exec: what lies between two images of one process is the loader's. A new process starts at zero.
-            let since = previous.filter(|before| before.pid == process.pid && before.pidns == process.pidns).and_then(|before| before.io);
+            let since = previous
+                .filter(|before| before.pid == process.pid && before.pidns == process.pidns)
+                .and_then(|before| before.io);
             if let Some(io) = process.io {
                 read.before += io.start.rchar.saturating_sub(since.map_or(0, |io| io.end.rchar));
                 write.before += io.start.wchar.saturating_sub(since.map_or(0, |io| io.end.wchar));
@@ -86,9 +88,15 @@ pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
             out.lines.push(line(process, &record.processes));
         }
         if let Some(tree) = record.tree_io {
-            for (slot, kernel, seen) in [(&mut out.tree_read, tree.rchar, read), (&mut out.tree_write, tree.wchar, write)] {
+            for (slot, kernel, seen) in
+                [(&mut out.tree_read, tree.rchar, read), (&mut out.tree_write, tree.wchar, write)]
+            {
                 let sum = slot.get_or_insert_default();
-                *sum = Direction { kernel: sum.kernel + kernel, traced: sum.traced + seen.traced, before: sum.before + seen.before };
+                *sum = Direction {
+                    kernel: sum.kernel + kernel,
+                    traced: sum.traced + seen.traced,
+                    before: sum.before + seen.before,
+                };
             }
         }
     }
@@ -99,8 +107,16 @@ fn line(process: &ProcessRecord, all: &[ProcessRecord]) -> Line {
     let (read, write) = traced(process);
     let reaped = process.reaped_io.unwrap_or_default();
     let own = |end: u64, start: u64, reaped: u64| end.saturating_sub(start).saturating_sub(reaped);
-    let read = process.io.map(|io| Direction { kernel: own(io.end.rchar, io.start.rchar, reaped.rchar), traced: read, before: 0 });
-    let write = process.io.map(|io| Direction { kernel: own(io.end.wchar, io.start.wchar, reaped.wchar), traced: write, before: 0 });
+    let read = process.io.map(|io| Direction {
+        kernel: own(io.end.rchar, io.start.rchar, reaped.rchar),
+        traced: read,
+        before: 0,
+    });
+    let write = process.io.map(|io| Direction {
+        kernel: own(io.end.wchar, io.start.wchar, reaped.wchar),
+        traced: write,
+        before: 0,
+    });
     Line { pid: process.pid, program: program(process), reasons: reasons(process, all, read, write), read, write }
 }
 
@@ -116,7 +132,12 @@ pub(crate) fn program(process: &ProcessRecord) -> String {
     }
 }
 
-fn reasons(process: &ProcessRecord, all: &[ProcessRecord], read: Option<Direction>, write: Option<Direction>) -> Vec<String> {
+fn reasons(
+    process: &ProcessRecord,
+    all: &[ProcessRecord],
+    read: Option<Direction>,
+    write: Option<Direction>,
+) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(reason) = &process.untraced {
         out.push(format!("not traced: {reason}"));
@@ -130,7 +151,8 @@ fn reasons(process: &ProcessRecord, all: &[ProcessRecord], read: Option<Directio
         return out;
     }
     let notable = [read, write].into_iter().flatten().any(|direction| {
-        direction.gap() > NOTABLE.max(direction.kernel / 100) || direction.traced > direction.kernel + NOTABLE.max(direction.kernel / 100)
+        direction.gap() > NOTABLE.max(direction.kernel / 100)
+            || direction.traced > direction.kernel + NOTABLE.max(direction.kernel / 100)
     });
     if !notable {
         return out;
@@ -142,7 +164,11 @@ fn reasons(process: &ProcessRecord, all: &[ProcessRecord], read: Option<Directio
         out.push("streams are counted where the program asked, not where their buffers were filled".into());
     }
     for child in all.iter().filter(|child| child.ppid == process.pid && child.untraced.is_some()) {
-        out.push(format!("contains an untraced child: {} ({})", program(child), child.untraced.as_deref().unwrap_or_default()));
+        out.push(format!(
+            "contains an untraced child: {} ({})",
+            program(child),
+            child.untraced.as_deref().unwrap_or_default()
+        ));
     }
     if process.sampled_io {
         out.push("killed: the kernel's counters are from the last look before that".into());
@@ -176,8 +202,11 @@ mod tests {
         // One process, two images: the second's loader read 1,500 bytes.
         let first = process(2, 0, 10_000, 10_000);
         let second = process(2, 11_500, 2_499_000, 2_487_500);
-        let record =
-            SupervisorRecord { processes: vec![parent, first, second], tree_io: Some(IoCount { rchar: 3_000_000, wchar: 0 }), ..SupervisorRecord::default() };
+        let record = SupervisorRecord {
+            processes: vec![parent, first, second],
+            tree_io: Some(IoCount { rchar: 3_000_000, wchar: 0 }),
+            ..SupervisorRecord::default()
+        };
         let ledger = ledger(&[record]);
         let gaps: Vec<u64> = ledger.lines.iter().map(|line| line.read.expect("counted").gap()).collect();
         assert_eq!(gaps, [0, 0, 0]);

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let terminal = terminal::Terminal::new(options.color);
     let outcome = match options.command {
-        Command::Run(run) => commands::run::execute(run, terminal),
+        Command::Run(given) => commands::run::execute(&given, terminal),
         Command::Recover(given) => commands::recover::execute(&given, terminal),
         Command::Info(given) => commands::info::execute(&given, terminal),
         Command::Check(given) => commands::check::execute(&given, terminal),

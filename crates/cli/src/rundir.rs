@@ -21,7 +21,9 @@ pub(crate) fn now_ns() -> i64 {
 
 /// Name of this host, as files carry it.
 pub(crate) fn host() -> String {
-    fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_else(|_| "localhost".into())
+    fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_else(|_| "localhost".into())
 }
 
 /// A run directory that is ready, and what the user should know about it.
@@ -34,11 +36,15 @@ pub(crate) struct Created {
 /// holds a finished run is left alone: two runs in one would be read as one.
 pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsString]) -> anyhow::Result<Created> {
     let created_ns = now_ns();
-    let program = command.first().map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
+    let program = command
+        .first()
+        .map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
     // `python3 train.py` is known by its script.
     let script = command.get(1).filter(|_| program.starts_with("python")).map(|script| script.to_string_lossy());
     let shown = name.map(str::to_owned).unwrap_or_else(|| match script {
-        Some(script) if script.ends_with(".py") => Path::new(&*script).file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        Some(script) if script.ends_with(".py") => {
+            Path::new(&*script).file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }
         _ => program.into_owned(),
     });
     let id = random_id()?;
@@ -54,7 +60,8 @@ pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsStr
         None => Path::new(RUNS).join(format!("{}-{}-{}", utc::compact(created_ns), safe(&shown), &id[..4])),
     };
     fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
-    let directory = directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
+    let directory =
+        directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
     let manifest = RunManifest {
         id,
         name: shown,
@@ -102,8 +109,11 @@ fn random_id() -> anyhow::Result<String> {
 
 /// A name that is good in a path on any system.
 fn safe(name: &str) -> String {
-    let kept: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(40).collect();
+    let kept: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
+        .take(40)
+        .collect();
     if kept.trim_matches('.').is_empty() { "run".into() } else { kept }
 }
 
@@ -123,7 +133,10 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
         [one] if one.is_dir() => {
             let files = traces_in(one)?;
             if files.is_empty() {
-                bail!("{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/", one.display());
+                bail!(
+                    "{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/",
+                    one.display()
+                );
             }
             Ok(Source::Files(files))
         }
@@ -137,9 +150,12 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
 }
 
 fn newest() -> anyhow::Result<PathBuf> {
-    let entries = fs::read_dir(RUNS).with_context(|| format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`"))?;
+    let entries = fs::read_dir(RUNS).with_context(|| {
+        format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`")
+    })?;
     // Names begin with the time, so the last in order is the newest.
-    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).is_file()).collect();
+    let mut runs: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).is_file()).collect();
     runs.sort();
     runs.pop().with_context(|| format!("no run was given and {RUNS}/ holds none"))
 }
@@ -148,10 +164,13 @@ fn newest() -> anyhow::Result<PathBuf> {
 pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let is_trace = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.starts_with('.') && name != RUN_FILE && [".pfw", ".pfw.gz", ".json", ".json.gz"].iter().any(|end| name.ends_with(end))
+        !name.starts_with('.')
+            && name != RUN_FILE
+            && [".pfw", ".pfw.gz", ".json", ".json.gz"].iter().any(|end| name.ends_with(end))
     };
     let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).filter(is_trace).collect();
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).filter(is_trace).collect();
     files.sort();
     Ok(files)
 }

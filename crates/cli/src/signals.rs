@@ -186,7 +186,8 @@ impl PidFile {
             if directory < 0 {
                 return Err(io::Error::last_os_error());
             }
-            let file = libc::openat(directory, name.as_ptr().cast(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0o644);
+            let file =
+                libc::openat(directory, name.as_ptr().cast(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0o644);
             let made = if file < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
             if file >= 0 {
                 libc::close(file);

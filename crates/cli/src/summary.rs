@@ -45,7 +45,9 @@ impl Totals {
                 sum.bytes += call.bytes;
             }
             for file in &record.files {
-                let sum = files.entry(file.path.clone()).or_insert_with(|| FileTotal { path: file.path.clone(), ..FileTotal::default() });
+                let sum = files
+                    .entry(file.path.clone())
+                    .or_insert_with(|| FileTotal { path: file.path.clone(), ..FileTotal::default() });
                 sum.reads += file.reads;
                 sum.writes += file.writes;
                 sum.read_bytes += file.read_bytes;
@@ -79,7 +81,10 @@ impl Totals {
             losses,
             dropped_members: sum(|record| record.dropped_members),
             dropped_events: sum(|record| record.dropped_events),
-            untraced: untraced.into_iter().map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what }).collect(),
+            untraced: untraced
+                .into_iter()
+                .map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what })
+                .collect(),
             open: records.iter().any(|record| record.state == State::Open),
         }
     }
@@ -98,8 +103,20 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         let _ = writeln!(out, "{}  {value}", paint.dim(&format!("{label:>9}")));
     };
     row("run", &paint.strong(where_));
-    let per_event = if totals.events > 0 { format!(", {:.1} bytes an event", trace_bytes as f64 / totals.events as f64) } else { String::new() };
-    row("time", &format!("{} wall, {} CPU; tracing took {} CPU beside it", terminal::time(totals.wall_ns), terminal::time(totals.cpu_ns), terminal::time(totals.drain_cpu_ns)));
+    let per_event = if totals.events > 0 {
+        format!(", {:.1} bytes an event", trace_bytes as f64 / totals.events as f64)
+    } else {
+        String::new()
+    };
+    row(
+        "time",
+        &format!(
+            "{} wall, {} CPU; tracing took {} CPU beside it",
+            terminal::time(totals.wall_ns),
+            terminal::time(totals.cpu_ns),
+            terminal::time(totals.drain_cpu_ns)
+        ),
+    );
     row(
         "traced",
         &format!(
@@ -115,11 +132,19 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
     if lost == 0 {
         row("lost", &paint.good("nothing"));
     } else {
-        let reasons: Vec<String> = totals.losses.iter().map(|(reason, n)| format!("{} {reason}", terminal::count(*n))).collect();
+        let reasons: Vec<String> =
+            totals.losses.iter().map(|(reason, n)| format!("{} {reason}", terminal::count(*n))).collect();
         row("lost", &paint.bad(&format!("{} events ({})", terminal::count(lost), reasons.join(", "))));
     }
     if totals.dropped_members > 0 {
-        row("dropped", &format!("the oldest {} events ({} members), to keep within --max-size", terminal::count(totals.dropped_events), totals.dropped_members));
+        row(
+            "dropped",
+            &format!(
+                "the oldest {} events ({} members), to keep within --max-size",
+                terminal::count(totals.dropped_events),
+                totals.dropped_members
+            ),
+        );
     }
     let ledger = ledger::ledger(records);
     row("coverage", &coverage(ledger.tree_read, ledger.tree_write));
@@ -140,7 +165,8 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
             let _ = write!(out, "\n{}", calls("calls by bytes", by_bytes.into_iter().take(5), paint));
         }
         // Pipes and sockets take time too, but a name like `pipe:[105364]` helps nobody while there are files to show.
-        let (named, nameless): (Vec<&FileTotal>, Vec<&FileTotal>) = totals.files.iter().partition(|file| file.path.starts_with('/'));
+        let (named, nameless): (Vec<&FileTotal>, Vec<&FileTotal>) =
+            totals.files.iter().partition(|file| file.path.starts_with('/'));
         let shown = if named.is_empty() { nameless } else { named };
         if !shown.is_empty() {
             let _ = write!(out, "\n{}", files(&shown, paint));
@@ -179,7 +205,14 @@ fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Pai
 }
 
 fn files(files: &[&FileTotal], paint: Paint) -> String {
-    let mut rows = vec![vec!["files by time".to_owned(), "reads".into(), "writes".into(), "read".into(), "written".into(), "time".into()]];
+    let mut rows = vec![vec![
+        "files by time".to_owned(),
+        "reads".into(),
+        "writes".into(),
+        "read".into(),
+        "written".into(),
+        "time".into(),
+    ]];
     for file in files.iter().take(8) {
         rows.push(vec![
             shortened(&terminal::printable(&file.path), 56),
@@ -204,5 +237,9 @@ fn heading(table: &str, paint: Paint) -> String {
 /// The end of a path says most.
 fn shortened(path: &str, width: usize) -> String {
     let length = path.chars().count();
-    if length <= width { path.to_owned() } else { format!("…{}", path.chars().skip(length - width + 1).collect::<String>()) }
+    if length <= width {
+        path.to_owned()
+    } else {
+        format!("…{}", path.chars().skip(length - width + 1).collect::<String>())
+    }
 }

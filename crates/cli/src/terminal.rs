@@ -64,7 +64,7 @@ pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -120,8 +120,9 @@ pub(crate) fn printable(text: &str) -> String {
 /// A table: the first column left, the others right.
 pub(crate) fn table(rows: &[Vec<String>], indent: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> =
-        (0..columns).map(|i| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .collect();
     let mut out = String::new();
     for row in rows {
         out.push_str(indent);
@@ -150,7 +151,10 @@ mod tests {
     fn units() {
         assert_eq!((count(0), count(999), count(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
         assert_eq!((bytes(1023), bytes(1536), bytes(5 << 30)), ("1023 B".into(), "1.5 KiB".into(), "5.0 GiB".into()));
-        assert_eq!((time(830), time(1_500_000), time(7_325_000_000_000)), ("830 ns".into(), "1.5 ms".into(), "2 h 02 min 05 s".into()));
+        assert_eq!(
+            (time(830), time(1_500_000), time(7_325_000_000_000)),
+            ("830 ns".into(), "1.5 ms".into(), "2 h 02 min 05 s".into())
+        );
         assert_eq!(printable("a\x1b[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
     }
 

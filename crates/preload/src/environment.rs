@@ -54,9 +54,13 @@ pub(crate) unsafe fn with_environment<R>(
     match change {
         Change::None => run(environment),
         // SAFETY: as above.
-        _ if count < USUAL => unsafe { rewrite::<{ USUAL + 4 }, R>(environment, preload, has_live, &change, library, run) },
+        _ if count < USUAL => unsafe {
+            rewrite::<{ USUAL + 4 }, R>(environment, preload, has_live, &change, library, run)
+        },
         // SAFETY: as above.
-        _ if count < LARGEST => unsafe { rewrite::<{ LARGEST + 4 }, R>(environment, preload, has_live, &change, library, run) },
+        _ if count < LARGEST => unsafe {
+            rewrite::<{ LARGEST + 4 }, R>(environment, preload, has_live, &change, library, run)
+        },
         _ => run(environment),
     }
 }

@@ -49,7 +49,8 @@ pub(crate) fn traced() -> bool {
 #[inline(never)]
 fn first_use() -> bool {
     // SAFETY: `environ` is the C library's variable, a null-terminated array of strings.
-    let environment = resolve::global(c"environ").map_or(core::ptr::null(), |at| unsafe { *(at as *const *const *const c_char) });
+    let environment =
+        resolve::global(c"environ").map_or(core::ptr::null(), |at| unsafe { *(at as *const *const *const c_char) });
     begin(environment);
     MODE.load(Ordering::Relaxed) == RECORD
 }
@@ -63,7 +64,8 @@ fn begin(environment: *const *const c_char) {
         return;
     };
     // SAFETY: the address of a function with this name has this type.
-    let gettime = resolve::next(c"clock_gettime").map(|at| unsafe { core::mem::transmute::<usize, clock::ClockGettime>(at) });
+    let gettime =
+        resolve::next(c"clock_gettime").map(|at| unsafe { core::mem::transmute::<usize, clock::ClockGettime>(at) });
     watch_thread_ends();
     crate::files::prepare();
     process::watch_names(crate::files::forget_names);

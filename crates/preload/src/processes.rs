@@ -100,7 +100,8 @@ unsafe extern "C" fn clone(
     tls: *mut c_void,
     child_tid: *mut c_void,
 ) -> c_int {
-    let real = real!(clone(CloneStart, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int);
+    let real =
+        real!(clone(CloneStart, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int);
     if !life::traced() {
         // SAFETY: the program's own arguments; those that it did not give are read by nobody.
         return unsafe { real(run, stack, flags, arg, parent_tid, tls, child_tid) };
@@ -247,12 +248,16 @@ unsafe extern "C" fn execvpe(path: *const c_char, argv: Strings, environment: St
 unsafe extern "C" fn weft_execl(which: c_int, path: *const c_char, argv: Strings, environment: Strings) -> c_int {
     const EXECLP: c_int = 1;
     const EXECLE: c_int = 2;
-    let (direct, search) =
-        (real!(execve(*const c_char, Strings, Strings) -> c_int), real!(execvpe(*const c_char, Strings, Strings) -> c_int));
+    let (direct, search) = (
+        real!(execve(*const c_char, Strings, Strings) -> c_int),
+        real!(execvpe(*const c_char, Strings, Strings) -> c_int),
+    );
     // SAFETY: as above.
     unsafe {
         match which {
-            EXECLP => exec(Call::execlp, path, true, life::environment(), |environment| search(path, argv, environment)),
+            EXECLP => {
+                exec(Call::execlp, path, true, life::environment(), |environment| search(path, argv, environment))
+            }
             EXECLE => exec(Call::execle, path, false, environment, |environment| direct(path, argv, environment)),
             _ => exec(Call::execl, path, false, life::environment(), |environment| direct(path, argv, environment)),
         }
@@ -278,7 +283,13 @@ unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, environment: Strings) -> 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execveat(directory: c_int, path: *const c_char, argv: Strings, environment: Strings, flags: c_int) -> c_int {
+unsafe extern "C" fn execveat(
+    directory: c_int,
+    path: *const c_char,
+    argv: Strings,
+    environment: Strings,
+    flags: c_int,
+) -> c_int {
     let real = real!(execveat(c_int, *const c_char, Strings, Strings, c_int) -> c_int);
     // SAFETY: the program passes a C string or null.
     let by_descriptor = path.is_null() || unsafe { *path == 0 };
@@ -287,7 +298,9 @@ unsafe extern "C" fn execveat(directory: c_int, path: *const c_char, argv: Strin
     // file is not found there and the loader decides.
     let shown = if by_descriptor { own.as_ptr().cast() } else { path };
     // SAFETY: as above.
-    unsafe { exec(Call::execveat, shown, false, environment, |environment| real(directory, path, argv, environment, flags)) }
+    unsafe {
+        exec(Call::execveat, shown, false, environment, |environment| real(directory, path, argv, environment, flags))
+    }
 }
 
 type Spawn = unsafe extern "C" fn(*mut pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int;
@@ -298,7 +311,14 @@ unsafe fn spawn(
     call: Call,
     real: Spawn,
     search: bool,
-    (pid, path, actions, attributes, argv, environment): (*mut pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings),
+    (pid, path, actions, attributes, argv, environment): (
+        *mut pid_t,
+        *const c_char,
+        *const c_void,
+        *const c_void,
+        Strings,
+        Strings,
+    ),
 ) -> c_int {
     if !life::traced() || path.is_null() {
         // SAFETY: the program's own arguments.
@@ -412,7 +432,12 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
             files::closing(a as c_int);
         }
         libc::SYS_close_range if c & 4 == 0 => files::closing_range(a as c_uint, b as c_uint),
-        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 | libc::SYS_readv | libc::SYS_writev
+        libc::SYS_read
+        | libc::SYS_write
+        | libc::SYS_pread64
+        | libc::SYS_pwrite64
+        | libc::SYS_readv
+        | libc::SYS_writev
         | libc::SYS_openat => process::note_habit(habits::RAW_SYSCALLS),
         libc::SYS_exit_group if life::traced() => life::ending(a as c_int),
         _ => {}

@@ -6,8 +6,8 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{aiocb, iovec, siginfo_t};
 use weftline_recorder::layout::{NO_OFFSET, habits, record_flags};
-use weftline_recorder::{process, scratch, sys};
 use weftline_recorder::thread::Fields;
+use weftline_recorder::{process, scratch, sys};
 
 use crate::hooks::Recipe;
 use crate::{files, mappings};
@@ -53,7 +53,14 @@ pub(crate) fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode:
                 files::opened(ret as c_int, name, flags & libc::O_APPEND == 0);
             }
         }
-        Some(Fields { path: name, fd: ret.max(-1) as i32, detail: flags as u32, ret, extra: u64::from(mode), ..Fields::NONE })
+        Some(Fields {
+            path: name,
+            fd: ret.max(-1) as i32,
+            detail: flags as u32,
+            ret,
+            extra: u64::from(mode),
+            ..Fields::NONE
+        })
     })
 }
 
@@ -63,7 +70,12 @@ pub(crate) fn new_fd() -> impl Recipe {
         if ret >= 0 {
             files::fresh(ret as c_int);
         }
-        Some(Fields { fd: ret.max(-1) as i32, path: if ret >= 0 { files::name(ret as c_int) } else { 0 }, ret, ..Fields::NONE })
+        Some(Fields {
+            fd: ret.max(-1) as i32,
+            path: if ret >= 0 { files::name(ret as c_int) } else { 0 },
+            ret,
+            ..Fields::NONE
+        })
     })
 }
 
@@ -92,7 +104,9 @@ fn sequential(fd: c_int, size: i64, detail: u32) -> impl Recipe {
 
 #[inline(always)]
 fn positioned(fd: c_int, size: i64, offset: i64) -> impl Recipe {
-    after(move |ret: i64, _| Some(Fields { flags: 0, path: fd_id(ret, fd), fd, detail: 0, size, ret, offset, extra: 0 }))
+    after(move |ret: i64, _| {
+        Some(Fields { flags: 0, path: fd_id(ret, fd), fd, detail: 0, size, ret, offset, extra: 0 })
+    })
 }
 
 pub(crate) fn read_next(fd: c_int, n: usize) -> impl Recipe {
@@ -339,7 +353,16 @@ pub(crate) fn transfer(to: c_int, from: c_int, size: usize) -> impl Recipe {
             files::positioned(from, i64::MIN / 2);
         }
         let flags = record_flags::SECOND_PATH;
-        Some(Fields { flags, path, fd: to, detail: from as u32, size: size as i64, ret, offset: NO_OFFSET, extra: u64::from(second) })
+        Some(Fields {
+            flags,
+            path,
+            fd: to,
+            detail: from as u32,
+            size: size as i64,
+            ret,
+            offset: NO_OFFSET,
+            extra: u64::from(second),
+        })
     })
 }
 

@@ -49,7 +49,10 @@ struct PhdrInfo {
 }
 
 unsafe extern "C" {
-    fn dl_iterate_phdr(callback: unsafe extern "C" fn(*mut PhdrInfo, usize, *mut c_void) -> c_int, data: *mut c_void) -> c_int;
+    fn dl_iterate_phdr(
+        callback: unsafe extern "C" fn(*mut PhdrInfo, usize, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
 }
 
 /// Path of this library, for the LD_PRELOAD of children.
@@ -109,7 +112,9 @@ unsafe extern "C" fn collect(info: *mut PhdrInfo, _size: usize, _data: *mut c_vo
         if name.starts_with(b"linux-vdso") || (count + 1 >= OBJECTS && !is_libc) || count >= OBJECTS {
             return 0;
         }
-        if let Some(object) = headers.iter().find(|header| header.p_type == PT_DYNAMIC).and_then(|header| describe(info.base, header)) {
+        if let Some(object) =
+            headers.iter().find(|header| header.p_type == PT_DYNAMIC).and_then(|header| describe(info.base, header))
+        {
             (&mut *ALL.0.get())[count] = object;
             COUNT.store(count + 1, Ordering::Relaxed);
         }
@@ -174,7 +179,8 @@ unsafe fn lookup(object: &Object, name: &CStr, hash: u32) -> Option<usize> {
                 let symbol = &*(object.symbols as *const libc::Elf64_Sym).add(index as usize);
                 let found = CStr::from_ptr((object.strings + symbol.st_name as usize) as *const c_char);
                 // Old versions of a symbol are hidden; the one that a new program links to is not.
-                let hidden = object.versions != 0 && *(object.versions as *const u16).add(index as usize) & VERSION_HIDDEN != 0;
+                let hidden =
+                    object.versions != 0 && *(object.versions as *const u16).add(index as usize) & VERSION_HIDDEN != 0;
                 if symbol.st_shndx != 0 && !hidden && found == name {
                     return Some(object.base + symbol.st_value as usize);
                 }

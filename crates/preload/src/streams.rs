@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::FILE;
 use weftline_recorder::calls::Call;
-use weftline_recorder::layout::{NO_OFFSET, record_flags};
 use weftline_recorder::clock;
+use weftline_recorder::layout::{NO_OFFSET, record_flags};
 use weftline_recorder::thread::{self, Buffer, Characters, Fields};
 
 use crate::hooks::Recipe;
@@ -97,7 +97,8 @@ fn record_inlined(stream: *mut FILE, read: usize, written: usize) {
     let at = clock::ticks();
     for (call, bytes) in [(Call::getc_unlocked, read), (Call::putc_unlocked, written)] {
         if bytes > 0 {
-            let made = Characters { stream: stream.cast(), file: named(stream), calls: bytes as u32, bytes: bytes as i64 };
+            let made =
+                Characters { stream: stream.cast(), file: named(stream), calls: bytes as u32, bytes: bytes as i64 };
             thread::record_folded(call, at, at, &made);
         }
     }

@@ -384,10 +384,21 @@ impl CallInfo {
     /// Which way the call moves bytes.
     pub fn flow(&self) -> Flow {
         match self.shape {
-            "read_next" | "readv_next" | "read_at" | "readv_at" | "read_items" | "read_text" | "read_bytes" | "read_char"
-            | "read_char_standard" | "refill" => Flow::Read,
-            "write_next" | "writev_next" | "write_at" | "writev_at" | "write_items" | "write_text" | "write_line"
-            | "write_bytes" | "write_standard" | "write_formatted" | "write_char" | "write_char_standard" | "spill" => Flow::Write,
+            "read_next" | "readv_next" | "read_at" | "readv_at" | "read_items" | "read_text" | "read_bytes"
+            | "read_char" | "read_char_standard" | "refill" => Flow::Read,
+            "write_next"
+            | "writev_next"
+            | "write_at"
+            | "writev_at"
+            | "write_items"
+            | "write_text"
+            | "write_line"
+            | "write_bytes"
+            | "write_standard"
+            | "write_formatted"
+            | "write_char"
+            | "write_char_standard"
+            | "spill" => Flow::Write,
             "transfer" => Flow::Both,
             _ => match self.name {
                 "fprintf" | "__fprintf_chk" | "printf" | "__printf_chk" | "dprintf" | "__dprintf_chk" => Flow::Write,
@@ -410,9 +421,10 @@ impl CallInfo {
             "close_many" => "last",
             "set_buffer" => "mode",
             "on_path" => match self.name {
-                "mkdir" | "mkdirat" | "mkfifo" | "mkfifoat" | "mknod" | "mknodat" | "chmod" | "lchmod" | "fchmodat" | "access"
-                | "eaccess" | "euidaccess" | "faccessat" | "mkdtemp" => "mode",
-                "fstatat" | "fstatat64" | "statx" | "unlinkat" | "fchownat" | "utimensat" | "__fxstatat" | "__fxstatat64" => "flags",
+                "mkdir" | "mkdirat" | "mkfifo" | "mkfifoat" | "mknod" | "mknodat" | "chmod" | "lchmod" | "fchmodat"
+                | "access" | "eaccess" | "euidaccess" | "faccessat" | "mkdtemp" => "mode",
+                "fstatat" | "fstatat64" | "statx" | "unlinkat" | "fchownat" | "utimensat" | "__fxstatat"
+                | "__fxstatat64" => "flags",
                 _ => return None,
             },
             "on_fd" => match self.name {
@@ -426,7 +438,13 @@ impl CallInfo {
                 "posix_fadvise" | "posix_fadvise64" => "advice",
                 _ => return None,
             },
-            "on_mapping" => if self.name == "msync" { "flags" } else { "advice" },
+            "on_mapping" => {
+                if self.name == "msync" {
+                    "flags"
+                } else {
+                    "advice"
+                }
+            }
             _ => return None,
         })
     }

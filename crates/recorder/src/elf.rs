@@ -80,9 +80,8 @@ fn inspect_at(path: &CStr, scripts_left: u32) -> Verdict {
     if let Some(line) = head_read.strip_prefix(b"#!") {
         sys::close(fd);
         return match interpreter_of(line) {
-            Some(name) if scripts_left > 0 => {
-                CStr::from_bytes_until_nul(&name).map_or(Verdict::Unreadable, |program| inspect_at(program, scripts_left - 1))
-            }
+            Some(name) if scripts_left > 0 => CStr::from_bytes_until_nul(&name)
+                .map_or(Verdict::Unreadable, |program| inspect_at(program, scripts_left - 1)),
             _ => Verdict::Unreadable,
         };
     }
@@ -107,7 +106,8 @@ fn interpreter_of(line: &[u8]) -> Option<[u8; 256]> {
 fn changes_user(path: &CStr) -> bool {
     sys::stat(path).is_some_and(|stat| {
         let (user, group) = sys::effective_ids();
-        (stat.st_mode & libc::S_ISUID != 0 && stat.st_uid != user) || (stat.st_mode & libc::S_ISGID != 0 && stat.st_gid != group)
+        (stat.st_mode & libc::S_ISUID != 0 && stat.st_uid != user)
+            || (stat.st_mode & libc::S_ISGID != 0 && stat.st_gid != group)
     })
 }
 
@@ -140,7 +140,10 @@ fn inspect_elf(fd: libc::c_int, head: &[u8]) -> Verdict {
 
 /// Where an address of the running program lies in its file.
 fn file_offset(loads: &[(u64, u64, u64)], address: u64) -> Option<u64> {
-    loads.iter().find(|(start, size, _)| (*start..*start + *size).contains(&address)).map(|(start, _, offset)| address - start + offset)
+    loads
+        .iter()
+        .find(|(start, size, _)| (*start..*start + *size).contains(&address))
+        .map(|(start, _, offset)| address - start + offset)
 }
 
 fn inspect_segments(fd: libc::c_int, head: &[u8]) -> Option<Verdict> {
@@ -152,7 +155,8 @@ fn inspect_segments(fd: libc::c_int, head: &[u8]) -> Option<Verdict> {
     for index in 0..count.min(64) {
         let mut entry = [0u8; 56];
         sys::pread(fd, &mut entry, table + (index * size) as u64).ok().filter(|n| *n == entry.len())?;
-        let (kind, offset, address, length) = (u32_at(&entry, 0)?, u64_at(&entry, 8)?, u64_at(&entry, 16)?, u64_at(&entry, 32)?);
+        let (kind, offset, address, length) =
+            (u32_at(&entry, 0)?, u64_at(&entry, 8)?, u64_at(&entry, 16)?, u64_at(&entry, 32)?);
         match kind {
             PT_INTERP => interpreter = Some((offset, length)),
             PT_DYNAMIC => dynamic = Some((offset, length)),

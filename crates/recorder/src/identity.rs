@@ -50,10 +50,25 @@ struct Names {
 /// if it says the rank *and* one more variable of its own is there: RANK alone is a common name.
 const LAUNCHERS: &[Names] = &[
     Names { launcher: Launcher::Torchrun, rank: "RANK", world_size: "WORLD_SIZE", local_rank: "LOCAL_RANK" },
-    Names { launcher: Launcher::OpenMpi, rank: "OMPI_COMM_WORLD_RANK", world_size: "OMPI_COMM_WORLD_SIZE", local_rank: "OMPI_COMM_WORLD_LOCAL_RANK" },
+    Names {
+        launcher: Launcher::OpenMpi,
+        rank: "OMPI_COMM_WORLD_RANK",
+        world_size: "OMPI_COMM_WORLD_SIZE",
+        local_rank: "OMPI_COMM_WORLD_LOCAL_RANK",
+    },
     Names { launcher: Launcher::Mpich, rank: "PMI_RANK", world_size: "PMI_SIZE", local_rank: "MPI_LOCALRANKID" },
-    Names { launcher: Launcher::Flux, rank: "FLUX_TASK_RANK", world_size: "FLUX_JOB_SIZE", local_rank: "FLUX_TASK_LOCAL_ID" },
-    Names { launcher: Launcher::Lsf, rank: "JSM_NAMESPACE_RANK", world_size: "JSM_NAMESPACE_SIZE", local_rank: "JSM_NAMESPACE_LOCAL_RANK" },
+    Names {
+        launcher: Launcher::Flux,
+        rank: "FLUX_TASK_RANK",
+        world_size: "FLUX_JOB_SIZE",
+        local_rank: "FLUX_TASK_LOCAL_ID",
+    },
+    Names {
+        launcher: Launcher::Lsf,
+        rank: "JSM_NAMESPACE_RANK",
+        world_size: "JSM_NAMESPACE_SIZE",
+        local_rank: "JSM_NAMESPACE_LOCAL_RANK",
+    },
     Names { launcher: Launcher::Slurm, rank: "SLURM_PROCID", world_size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
     Names { launcher: Launcher::Pmix, rank: "PMIX_RANK", world_size: "PMIX_SIZE", local_rank: "PMIX_LOCAL_RANK" },
 ];
@@ -67,7 +82,12 @@ pub fn place<'a>(lookup: impl Fn(&str) -> Option<&'a [u8]>) -> Place {
         if world_size.is_none() && local_rank.is_none() && names.launcher == Launcher::Torchrun {
             continue;
         }
-        return Place { launcher: names.launcher, rank, world_size: world_size.unwrap_or(-1), local_rank: local_rank.unwrap_or(-1) };
+        return Place {
+            launcher: names.launcher,
+            rank,
+            world_size: world_size.unwrap_or(-1),
+            local_rank: local_rank.unwrap_or(-1),
+        };
     }
     Place::ALONE
 }
@@ -77,6 +97,7 @@ fn parse(text: &[u8]) -> Option<i32> {
 }
 
 /// Variables that name the job, in the order in which they are asked.
-pub const JOB_ID_VARIABLES: &[&str] = &["SLURM_JOB_ID", "FLUX_JOB_ID", "LSB_JOBID", "PBS_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"];
+pub const JOB_ID_VARIABLES: &[&str] =
+    &["SLURM_JOB_ID", "FLUX_JOB_ID", "LSB_JOBID", "PBS_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"];
 /// Variables that name the node within the job.
 pub const NODE_ID_VARIABLES: &[&str] = &["SLURM_NODEID", "GROUP_RANK"];

@@ -71,7 +71,8 @@ pub fn intern(
             let holds_names = this == 0 || header.pieces[this].used_for.load(Ordering::Acquire) == piece_use::NAMES;
             let Some(address) = holds_names.then(|| piece(this)).flatten() else { continue };
             // SAFETY: `piece` returns the start of a mapped piece of PIECE_SIZE bytes that stays mapped.
-            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) } {
+            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) }
+            {
                 return id;
             }
         }
@@ -122,7 +123,15 @@ unsafe fn intern_in(start: *mut u8, piece: usize, top: &AtomicU32, hash: u64, ba
 
 /// # Safety
 /// `start` must be the start of a mapped piece that holds names.
-unsafe fn add(start: *mut u8, piece: usize, area: &Area, top: &AtomicU32, hash: u64, base: u32, bytes: &[u8]) -> Option<u32> {
+unsafe fn add(
+    start: *mut u8,
+    piece: usize,
+    area: &Area,
+    top: &AtomicU32,
+    hash: u64,
+    base: u32,
+    bytes: &[u8],
+) -> Option<u32> {
     let need = (HEADER + bytes.len()).next_multiple_of(8);
     let room = area.end - area.heap;
     // The counter may run past the end by what was refused; keep it from wrapping.

@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use crate::clock::{self, ClockGettime};
 use crate::layout::{
-    ARENA_MAGIC, ArenaHeader, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE, Control, GROWN_SEGMENTS, KernelIo,
-    LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, PROCESS_SLOTS, PROCESSES_AT, ProcessSlot, SEGMENT_SIZE,
-    SegmentHeader, options, piece_use, pool_state, process_state, segment_state,
+    ARENA_MAGIC, ArenaHeader, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE, Control, GROWN_SEGMENTS,
+    KernelIo, LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, PROCESS_SLOTS, PROCESSES_AT, ProcessSlot,
+    SEGMENT_SIZE, SegmentHeader, options, piece_use, pool_state, process_state, segment_state,
 };
 use crate::thread::{self, ThreadState};
 use crate::{identity, names, scratch, sys};
@@ -526,7 +526,9 @@ pub fn watch_names(forget: extern "C" fn()) {
 /// Name ids of the working directory, the executable and the command line.
 fn own_names(header: &ArenaHeader) -> (u32, u32, u32) {
     let name = |read: fn(&mut [u8]) -> sys::SysResult| {
-        let intern = |buf: &mut [u8; scratch::SIZE]| read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false));
+        let intern = |buf: &mut [u8; scratch::SIZE]| {
+            read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false))
+        };
         scratch::NAMES.with(intern).unwrap_or(0)
     };
     let exe = name(|buf| sys::readlink(c"/proc/self/exe", buf));
@@ -710,7 +712,13 @@ pub(crate) fn take_segment(tid: u32) -> Option<*mut SegmentHeader> {
     match found {
         Some(segment) => {
             let sequence = header.segments_taken.fetch_add(1, Ordering::Relaxed);
-            thread::open_segment(segment, SLOT.load(Ordering::Relaxed), GENERATION.load(Ordering::Relaxed), tid, sequence);
+            thread::open_segment(
+                segment,
+                SLOT.load(Ordering::Relaxed),
+                GENERATION.load(Ordering::Relaxed),
+                tid,
+                sequence,
+            );
         }
         None => count_loss(Loss::ArenaFull),
     }

@@ -131,7 +131,8 @@ pub struct Fields {
 
 impl Fields {
     /// Nothing but a result.
-    pub const NONE: Fields = Fields { flags: 0, path: 0, fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 };
+    pub const NONE: Fields =
+        Fields { flags: 0, path: 0, fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 };
 }
 
 impl ThreadState {
@@ -344,11 +345,14 @@ pub fn record_folded(call: Call, start: u64, end: u64, made: &Characters) {
     let (fd, path) = made.file;
     let flags = crate::layout::record_flags::FOLDED | crate::layout::record_flags::STREAM;
     let (detail, size) = (made.calls, made.bytes);
-    if let Some(record) = record(call, start, end, &Fields { flags, path, fd, detail, size, ret: size, offset: NO_OFFSET, extra: time }) {
+    if let Some(record) =
+        record(call, start, end, &Fields { flags, path, fd, detail, size, ret: size, offset: NO_OFFSET, extra: time })
+    {
         let known = thread.folds.iter().find(|fold| {
             fold.stream.load(Ordering::Relaxed) == made.stream && fold.call.load(Ordering::Relaxed) == call as u32
         });
-        let fold = known.unwrap_or_else(|| &thread.folds[thread.next_fold.fetch_add(1, Ordering::Relaxed) as usize % FOLDS]);
+        let fold =
+            known.unwrap_or_else(|| &thread.folds[thread.next_fold.fetch_add(1, Ordering::Relaxed) as usize % FOLDS]);
         fold.record.store(record, Ordering::Relaxed);
         fold.call.store(call as u32, Ordering::Relaxed);
         fold.stream.store(made.stream, Ordering::Relaxed);

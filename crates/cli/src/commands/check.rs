@@ -70,7 +70,8 @@ fn of_run(run: &Path) -> anyhow::Result<Report> {
     }
     if records.is_empty() {
         report.complete = false;
-        let what = "no supervisor has left a record: the run is still going on, or was started on another host".to_owned();
+        let what =
+            "no supervisor has left a record: the run is still going on, or was started on another host".to_owned();
         report.files.push(FileCheck { path: run.to_owned(), events: 0, damage: vec![what] });
     }
     Ok(report)
@@ -118,13 +119,20 @@ fn text(report: &Report, paint: Paint) -> String {
     };
     say(format!("{verdict}: {} events in {} files", terminal::count(report.events), report.files.len()));
     if let Some(expected) = report.events_expected.filter(|expected| *expected != report.events) {
-        say(paint.bad(&format!("  {} events were written, {} are in the files", terminal::count(expected), terminal::count(report.events))));
+        say(paint.bad(&format!(
+            "  {} events were written, {} are in the files",
+            terminal::count(expected),
+            terminal::count(report.events)
+        )));
     }
     for (reason, count) in &report.lost {
         say(paint.bad(&format!("  {} events lost: {reason}", terminal::count(*count))));
     }
     if report.dropped_events > 0 {
-        say(format!("  {} of the oldest events were dropped to keep within --max-size", terminal::count(report.dropped_events)));
+        say(format!(
+            "  {} of the oldest events were dropped to keep within --max-size",
+            terminal::count(report.dropped_events)
+        ));
     }
     for file in report.files.iter().filter(|file| !file.damage.is_empty()) {
         for damage in &file.damage {

@@ -8,9 +8,9 @@ use std::process::{Command, ExitCode};
 
 use weftline_drain::{Live, LiveOptions};
 use weftline_format::manifest::SupervisorRecord;
+use weftline_recorder::clock;
 use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
 use weftline_recorder::process::LIVE_VARIABLE;
-use weftline_recorder::clock;
 
 use crate::args::DoctorArgs;
 use crate::rundir::{self, Source};
@@ -66,14 +66,19 @@ fn loads() -> Option<Finding> {
         Finding::Good("the loader of this system takes it".into())
     } else {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Finding::Bad(format!("the loader of this system refuses it: {said}"), "build weft on this system or on an older one (docs/build.md)")
+        Finding::Bad(
+            format!("the loader of this system refuses it: {said}"),
+            "build weft on this system or on an older one (docs/build.md)",
+        )
     })
 }
 
 fn clock_source() -> Finding {
     match clock::best_kind() {
         clock::Kind::Tsc => Finding::Good("time is read from the processor's counter".into()),
-        clock::Kind::Monotonic => Finding::Note("the kernel does not trust the processor's counter; events cost about 30 ns more".into()),
+        clock::Kind::Monotonic => {
+            Finding::Note("the kernel does not trust the processor's counter; events cost about 30 ns more".into())
+        }
     }
 }
 
@@ -81,7 +86,9 @@ fn clock_source() -> Finding {
 fn shared_memory() -> Finding {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let trial = here.join(format!(".weft-doctor-{}", std::process::id()));
-    let made = std::fs::create_dir(&trial).map_err(anyhow::Error::from).and_then(|()| Ok(Live::create(&trial, &LiveOptions::default())?));
+    let made = std::fs::create_dir(&trial)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Ok(Live::create(&trial, &LiveOptions::default())?));
     let finding = match made {
         Ok(live) => {
             let place = live.directory().to_owned();
@@ -93,10 +100,16 @@ fn shared_memory() -> Finding {
             if inside {
                 Finding::Good("this directory can hold a run and its shared memory".into())
             } else {
-                Finding::Note(format!("this directory is not on a local file system; shared memory would lie in {}", place.display()))
+                Finding::Note(format!(
+                    "this directory is not on a local file system; shared memory would lie in {}",
+                    place.display()
+                ))
             }
         }
-        Err(error) => Finding::Bad(format!("a run cannot be made here: {error:#}"), "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free"),
+        Err(error) => Finding::Bad(
+            format!("a run cannot be made here: {error:#}"),
+            "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free",
+        ),
     };
     let _ = std::fs::remove_dir_all(&trial);
     finding
@@ -104,25 +117,42 @@ fn shared_memory() -> Finding {
 
 fn surroundings() -> Finding {
     if let Some(live) = std::env::var_os(LIVE_VARIABLE) {
-        return Finding::Note(format!("this shell already runs under weft ({}): `weft run` joins that run unless -o is given", Path::new(&live).display()));
+        return Finding::Note(format!(
+            "this shell already runs under weft ({}): `weft run` joins that run unless -o is given",
+            Path::new(&live).display()
+        ));
     }
     match std::env::var("LD_PRELOAD") {
-        Ok(other) if !other.is_empty() => Finding::Note(format!("LD_PRELOAD is set ({other}); it is kept, our library is added behind it")),
+        Ok(other) if !other.is_empty() => {
+            Finding::Note(format!("LD_PRELOAD is set ({other}); it is kept, our library is added behind it"))
+        }
         _ => Finding::Good("no other library is preloaded".into()),
     }
 }
 
 fn program(name: &OsString) -> Finding {
     let Some(path) = crate::commands::run::search(name) else {
-        return Finding::Bad(format!("{}: no such program", name.to_string_lossy()), "give the program as you would to a shell");
+        return Finding::Bad(
+            format!("{}: no such program", name.to_string_lossy()),
+            "give the program as you would to a shell",
+        );
     };
     let verdict = CString::new(path.as_os_str().as_bytes()).map_or(Verdict::Unreadable, |path| elf::inspect(&path));
     let shown = path.display();
     match verdict {
         Verdict::Traceable => Finding::Good(format!("{shown} can be traced")),
-        Verdict::Static => Finding::Bad(format!("{shown} is statically linked: nothing can be injected"), "link it dynamically; its dynamically linked children are traced all the same"),
-        Verdict::Sanitizer => Finding::Bad(format!("{shown} is a sanitizer build, which insists on being loaded first"), "trace a build without the sanitizer"),
-        other => Finding::Bad(format!("{shown} cannot be traced: {}", VERDICT_NAMES[other as usize]), "trace what it starts, or a build for this system"),
+        Verdict::Static => Finding::Bad(
+            format!("{shown} is statically linked: nothing can be injected"),
+            "link it dynamically; its dynamically linked children are traced all the same",
+        ),
+        Verdict::Sanitizer => Finding::Bad(
+            format!("{shown} is a sanitizer build, which insists on being loaded first"),
+            "trace a build without the sanitizer",
+        ),
+        other => Finding::Bad(
+            format!("{shown} cannot be traced: {}", VERDICT_NAMES[other as usize]),
+            "trace what it starts, or a build for this system",
+        ),
     }
 }
 
@@ -134,7 +164,10 @@ fn newest_run() -> Vec<Finding> {
     let shown = run.display();
     let mut out = Vec::new();
     if totals.events == 0 && totals.untraced.is_empty() {
-        out.push(Finding::Bad(format!("the newest run, {shown}, holds no events"), "the program may have failed before it started; `weft check` shows its processes"));
+        out.push(Finding::Bad(
+            format!("the newest run, {shown}, holds no events"),
+            "the program may have failed before it started; `weft check` shows its processes",
+        ));
     } else {
         out.push(Finding::Good(format!("the newest run, {shown}, holds {} events", totals.events)));
     }

@@ -14,7 +14,10 @@ use crate::{library, rundir};
 pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let library = library::find()?;
     let run = rundir::create(args.output.as_deref(), Some("env"), &[])?.directory;
-    let live = Live::create(&run, &LiveOptions { run_id: RunManifest::read(&run)?.id, unsupervised: true, ..LiveOptions::default() })?;
+    let live = Live::create(
+        &run,
+        &LiveOptions { run_id: RunManifest::read(&run)?.id, unsupervised: true, ..LiveOptions::default() },
+    )?;
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(other) if !other.is_empty() => format!("{other}:{}", library.display()),
         _ => library.display().to_string(),
@@ -30,6 +33,10 @@ pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         }
     }
     live.leave();
-    writeln!(std::io::stderr(), "weft: processes with these variables record into {}; read it with `weft info {0}`", run.display())?;
+    writeln!(
+        std::io::stderr(),
+        "weft: processes with these variables record into {}; read it with `weft info {0}`",
+        run.display()
+    )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -49,7 +49,15 @@ fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if json {
         let coverage = ledger::ledger(&records);
-        let info = RunInfo { directory: run, trace_bytes, events: totals.events, lost: totals.lost(), manifest: &manifest, coverage, supervisors: &records };
+        let info = RunInfo {
+            directory: run,
+            trace_bytes,
+            events: totals.events,
+            lost: totals.lost(),
+            manifest: &manifest,
+            coverage,
+            supervisors: &records,
+        };
         serde_json::to_writer_pretty(&mut out, &info)?;
         writeln!(out)?;
         return Ok(());

@@ -27,7 +27,8 @@ pub(crate) fn man(directory: Option<&Path>) -> anyhow::Result<ExitCode> {
     match directory {
         Some(directory) => {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-            clap_mangen::generate_to(command, directory).with_context(|| format!("cannot write man pages to {}", directory.display()))?;
+            clap_mangen::generate_to(command, directory)
+                .with_context(|| format!("cannot write man pages to {}", directory.display()))?;
         }
         None => {
             let mut page = Vec::new();
@@ -66,25 +67,60 @@ fn hooks() -> String {
                 Flow::Write => "writes",
                 Flow::Both => "reads and writes",
             };
-            let _ = writeln!(out, "| `{}` | {flow} | {} |", call.name, call.detail_name().map(|name| format!("`{name}`")).unwrap_or_default());
+            let _ = writeln!(
+                out,
+                "| `{}` | {flow} | {} |",
+                call.name,
+                call.detail_name().map(|name| format!("`{name}`")).unwrap_or_default()
+            );
         }
         out.push('\n');
     }
-    let _ = writeln!(out, "## Watched\n\nNo event of their own; they tell the recorder what the process may still do: {}.", WATCHED.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
+    let _ = writeln!(
+        out,
+        "## Watched\n\nNo event of their own; they tell the recorder what the process may still do: {}.",
+        WATCHED.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    );
     out
 }
 
 fn environment() -> String {
     let rows = [
-        (LIVE_VARIABLE, "set by `weft run` and `weft env`", "Directory of the shared memory that the program records into. Without it the library does nothing."),
+        (
+            LIVE_VARIABLE,
+            "set by `weft run` and `weft env`",
+            "Directory of the shared memory that the program records into. Without it the library does nothing.",
+        ),
         ("LD_PRELOAD", "extended by `weft run` and `weft env`", "Our library is added behind what is there already."),
-        (LIBRARY_VARIABLE, "read by `weft`", "The library to inject, where it is neither beside `weft` nor in `../lib/weftline`."),
-        ("NO_COLOR, CLICOLOR_FORCE, TERM", "read by `weft`", "The usual conventions for colour; `--color` overrules them."),
-        ("SLURM_TMPDIR, TMPDIR", "read by `weft`", "Where shared memory goes when the run directory is on a network file system."),
-        ("RANK, WORLD_SIZE, LOCAL_RANK, OMPI_COMM_WORLD_*, PMI_*, PMIX_*, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, FLUX_TASK_RANK, JSM_NAMESPACE_RANK", "read by `weft` and in the program", "Rank and size of a parallel job."),
-        ("SLURM_JOB_ID, FLUX_JOB_ID, LSB_JOBID, PBS_JOBID, SLURM_NODEID, GROUP_RANK", "read by `weft`", "The job and the node within it."),
+        (
+            LIBRARY_VARIABLE,
+            "read by `weft`",
+            "The library to inject, where it is neither beside `weft` nor in `../lib/weftline`.",
+        ),
+        (
+            "NO_COLOR, CLICOLOR_FORCE, TERM",
+            "read by `weft`",
+            "The usual conventions for colour; `--color` overrules them.",
+        ),
+        (
+            "SLURM_TMPDIR, TMPDIR",
+            "read by `weft`",
+            "Where shared memory goes when the run directory is on a network file system.",
+        ),
+        (
+            "RANK, WORLD_SIZE, LOCAL_RANK, OMPI_COMM_WORLD_*, PMI_*, PMIX_*, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, FLUX_TASK_RANK, JSM_NAMESPACE_RANK",
+            "read by `weft` and in the program",
+            "Rank and size of a parallel job.",
+        ),
+        (
+            "SLURM_JOB_ID, FLUX_JOB_ID, LSB_JOBID, PBS_JOBID, SLURM_NODEID, GROUP_RANK",
+            "read by `weft`",
+            "The job and the node within it.",
+        ),
     ];
-    let mut out = format!("# Environment variables\n\n{GENERATED}None needs to be set to use `weft run`.\n\n| variable | who | meaning |\n|---|---|---|\n");
+    let mut out = format!(
+        "# Environment variables\n\n{GENERATED}None needs to be set to use `weft run`.\n\n| variable | who | meaning |\n|---|---|---|\n"
+    );
     for (names, who, meaning) in rows {
         let names: Vec<String> = names.split(", ").map(|name| format!("`{name}`")).collect();
         let _ = writeln!(out, "| {} | {who} | {meaning} |", names.join(", "));

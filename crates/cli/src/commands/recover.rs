@@ -42,7 +42,11 @@ fn tell(run: &Path, report: &RecoverReport, terminal: Terminal) -> anyhow::Resul
 pub(crate) fn before_reading(run: &Path) {
     match weftline_drain::recover(run, &RecoverOptions::default()) {
         Ok(report) if report.events > 0 => {
-            let _ = writeln!(std::io::stderr(), "weft: {} events of a killed run recovered", terminal::count(report.events));
+            let _ = writeln!(
+                std::io::stderr(),
+                "weft: {} events of a killed run recovered",
+                terminal::count(report.events)
+            );
         }
         Ok(_) => {}
         Err(error) => {

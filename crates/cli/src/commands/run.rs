@@ -21,7 +21,7 @@ use crate::terminal::Terminal;
 use crate::{library, rundir, summary, terminal};
 
 /// Runs the verb. Whatever goes wrong on our side, the program is run.
-pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let inside = std::env::var_os(LIVE_VARIABLE).is_some_and(|live| Path::new(&live).join("ctl").exists());
     if args.output.is_none() && inside {
         // Inside a run: its library traces this process and will trace the program.
@@ -29,7 +29,7 @@ pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitC
     }
     let pid_directory = args.pid_dir.as_deref().map(prepare_pid_directory).transpose()?;
     let signals = Signals::block();
-    let tracing = match Tracing::prepare(&args) {
+    let tracing = match Tracing::prepare(args) {
         Ok(tracing) => Some(tracing),
         Err(error) => {
             say(&format!("not tracing: {}", terminal::chain(&error)));
@@ -37,7 +37,7 @@ pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitC
         }
     };
     let started = Instant::now();
-    let started_child = start(&args, tracing.as_ref(), signals, pid_directory.clone());
+    let started_child = start(args, tracing.as_ref(), signals, pid_directory.clone());
     let child = match started_child {
         Ok(child) => child,
         Err(error) => {
@@ -56,7 +56,7 @@ pub(crate) fn execute(args: RunArgs, terminal: Terminal) -> anyhow::Result<ExitC
         let _ = std::fs::remove_file(directory.join(child.id().to_string()));
     }
     if let Some((run, outcome)) = outcome {
-        conclude(&run, outcome, &args, terminal);
+        conclude(&run, outcome, args, terminal);
     }
     Ok(ExitCode::from(match state {
         ChildState::Exited(code) => code as u8,
@@ -78,7 +78,8 @@ struct Tracing {
 impl Tracing {
     fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
         let library = library::find()?;
-        let rundir::Created { directory: run, notice } = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+        let rundir::Created { directory: run, notice } =
+            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
         notice.iter().for_each(|notice| say(notice));
         let live_options = LiveOptions {
             run_id: RunManifest::read(&run)?.id,
@@ -96,7 +97,8 @@ impl Tracing {
         };
         let drain = Drain::new(live, &run, drain_options)?;
         let program = search(&args.command[0]).unwrap_or_default();
-        let verdict = CString::new(program.as_os_str().as_bytes()).map_or(Verdict::Traceable, |path| elf::inspect(&path));
+        let verdict =
+            CString::new(program.as_os_str().as_bytes()).map_or(Verdict::Traceable, |path| elf::inspect(&path));
         Ok(Tracing { run, drain, live_directory, library, program, verdict })
     }
 
@@ -122,7 +124,8 @@ fn say(text: &str) {
 
 /// Finds a program as a shell would.
 pub(crate) fn search(name: &OsStr) -> Option<PathBuf> {
-    let runnable = |path: &Path| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    let runnable =
+        |path: &Path| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| runnable(path));
     }
@@ -140,7 +143,12 @@ fn preload_value(library: &Path) -> OsString {
     value
 }
 
-fn start(args: &RunArgs, tracing: Option<&Tracing>, signals: Signals, pid_directory: Option<PathBuf>) -> std::io::Result<Child> {
+fn start(
+    args: &RunArgs,
+    tracing: Option<&Tracing>,
+    signals: Signals,
+    pid_directory: Option<PathBuf>,
+) -> std::io::Result<Child> {
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
     if let Some(tracing) = tracing {
@@ -149,7 +157,9 @@ fn start(args: &RunArgs, tracing: Option<&Tracing>, signals: Signals, pid_direct
             command.env("LD_PRELOAD", preload_value(&tracing.library));
         }
     }
-    let pid_file = pid_directory.and_then(|directory| CString::new(directory.into_os_string().into_encoded_bytes()).ok()).map(PidFile::new);
+    let pid_file = pid_directory
+        .and_then(|directory| CString::new(directory.into_os_string().into_encoded_bytes()).ok())
+        .map(PidFile::new);
     signals.prepare(&mut command, pid_file);
     command.spawn()
 }
@@ -196,7 +206,12 @@ fn wait_only(child: &Child, signals: Signals) -> ChildState {
     }
 }
 
-fn supervise(mut tracing: Tracing, child: &Child, signals: Signals, started: Instant) -> (Option<(PathBuf, Outcome)>, ChildState) {
+fn supervise(
+    mut tracing: Tracing,
+    child: &Child,
+    signals: Signals,
+    started: Instant,
+) -> (Option<(PathBuf, Outcome)>, ChildState) {
     let state = loop {
         let pause = tracing.drain.poll();
         tracing.drain.take_messages().iter().for_each(|message| say(message));
@@ -226,7 +241,10 @@ fn supervise(mut tracing: Tracing, child: &Child, signals: Signals, started: Ins
     match tracing.drain.finish() {
         Ok(outcome) => (Some((tracing.run, outcome)), state),
         Err(error) => {
-            say(&format!("the trace could not be completed: {error}; `weft recover {}` tries again", tracing.run.display()));
+            say(&format!(
+                "the trace could not be completed: {error}; `weft recover {}` tries again",
+                tracing.run.display()
+            ));
             (None, state)
         }
     }
@@ -243,7 +261,10 @@ fn conclude(run: &Path, outcome: Outcome, args: &RunArgs, terminal: Terminal) {
     }
     let shown = match args.output {
         Some(_) => run.display().to_string(),
-        None => std::env::current_dir().ok().and_then(|cwd| run.strip_prefix(cwd).ok().map(|run| run.display().to_string())).unwrap_or_else(|| run.display().to_string()),
+        None => std::env::current_dir()
+            .ok()
+            .and_then(|cwd| run.strip_prefix(cwd).ok().map(|run| run.display().to_string()))
+            .unwrap_or_else(|| run.display().to_string()),
     };
     let text = summary::text(&shown, rundir::size_of(run), &[record], terminal.stderr());
     let _ = write!(std::io::stderr(), "\n{text}");

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use weftline_testkit::Scratch;
 use weftline_testkit::product::{product, workspace};
 use weftline_testkit::run::Job;
-use weftline_testkit::Scratch;
 
 /// Commands of all `console` blocks, in order.
 fn commands(page: &str) -> Vec<String> {
@@ -36,6 +36,11 @@ fn every_example_works() {
         // `zcat | head` ends zcat by SIGPIPE, which pipefail shows as 141.
         let code = outcome.status;
         let fine = code == 0 || (code == 141 && command.contains("| head"));
-        assert!(fine, "`{command}` ended with {code}:\n{}{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
+        assert!(
+            fine,
+            "`{command}` ended with {code}:\n{}{}",
+            String::from_utf8_lossy(&outcome.stdout),
+            String::from_utf8_lossy(&outcome.stderr)
+        );
     }
 }
