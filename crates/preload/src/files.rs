@@ -102,7 +102,9 @@ pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
     } else if let Some(entry) = entry(fd) {
         entry.position.store(if at_start { 1 } else { UNKNOWN }, Ordering::Relaxed);
         entry.name.store(KNOWN | u64::from(name), Ordering::Relaxed);
-        HIGHEST.fetch_max(fd as u32, Ordering::Relaxed);
+        if HIGHEST.load(Ordering::Relaxed) < fd as u32 {
+            HIGHEST.fetch_max(fd as u32, Ordering::Relaxed);
+        }
     }
 }
 

@@ -53,16 +53,54 @@ enum Tried {
     Full,
 }
 
-/// Finds or adds a name. `piece` gives the address of a mapped piece; `grow` makes another piece for names.
-/// 0 when there is no room.
+/// Finds or adds a name. `base_piece` is the arena's first piece, where most names are; `piece` gives the address of any mapped
+/// piece; `grow` makes another piece for names. 0 when there is no room.
+#[inline(always)]
 pub fn intern(
-    header: &ArenaHeader,
+    base_piece: *mut u8,
     base: u32,
     bytes: &[u8],
     piece: impl Fn(usize) -> Option<*mut u8>,
     grow: impl Fn() -> bool,
 ) -> u32 {
     let hash = hash(base, bytes);
+    // SAFETY: callers pass the mapped base piece of their arena.
+    match unsafe { look_first(base_piece, hash, base, bytes) } {
+        Some(id) => id,
+        // SAFETY: as above; a base piece begins with the arena's header.
+        None => unsafe { intern_anywhere(&*base_piece.cast::<ArenaHeader>(), hash, base, bytes, piece, grow) },
+    }
+}
+
+/// The first slot of the base piece: where a name that is used again nearly always is.
+///
+/// # Safety
+/// `start` must be the start of a mapped base piece.
+#[inline(always)]
+unsafe fn look_first(start: *mut u8, hash: u64, base: u32, bytes: &[u8]) -> Option<u32> {
+    // SAFETY: the slot lies in the index, and ids in it were published after their entry was complete.
+    unsafe {
+        let slot = start.add(BASE_INDEX_AT).cast::<AtomicU64>().add(hash as usize & (BASE_INDEX_SLOTS - 1));
+        let word = (*slot).load(Ordering::Acquire);
+        if word >> 32 != hash >> 32 {
+            return None;
+        }
+        let entry = start.add((word as u32 & ((1 << ID_BITS) - 1)) as usize * 8);
+        let header = &*entry.cast::<NameHeader>();
+        let same = header.hash == hash && header.base == base && header.length as usize == bytes.len();
+        (same && core::slice::from_raw_parts(entry.add(HEADER), bytes.len()) == bytes).then_some(word as u32)
+    }
+}
+
+#[inline(never)]
+fn intern_anywhere(
+    header: &ArenaHeader,
+    hash: u64,
+    base: u32,
+    bytes: &[u8],
+    piece: impl Fn(usize) -> Option<*mut u8>,
+    grow: impl Fn() -> bool,
+) -> u32 {
     let mut next = 0;
     for attempt in 0..2 {
         while next < MAX_PIECES {
@@ -71,8 +109,7 @@ pub fn intern(
             let holds_names = this == 0 || header.pieces[this].used_for.load(Ordering::Acquire) == piece_use::NAMES;
             let Some(address) = holds_names.then(|| piece(this)).flatten() else { continue };
             // SAFETY: `piece` returns the start of a mapped piece of PIECE_SIZE bytes that stays mapped.
-            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) }
-            {
+            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) } {
                 return id;
             }
         }
@@ -174,20 +211,24 @@ pub unsafe fn entry<'a>(start: *const u8, id: u32) -> (u32, &'a [u8]) {
     }
 }
 
-/// Hash of a name: eight bytes a step, good spread in both halves.
+/// Hash of a name: eight bytes a step, the last step overlapping the one before; good spread in both halves.
+#[inline(always)]
 fn hash(base: u32, bytes: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = (u64::from(base) ^ (bytes.len() as u64).rotate_left(32)).wrapping_mul(K);
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+    let mut mix = |word: u64| {
         state = (state ^ word).wrapping_mul(K);
         state ^= state >> 29;
+    };
+    let mut rest = bytes;
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        mix(u64::from_le_bytes(*word));
+        rest = after;
     }
-    let mut last = 0;
-    for (i, byte) in chunks.remainder().iter().enumerate() {
-        last |= u64::from(*byte) << (8 * i);
+    match bytes.last_chunk::<8>() {
+        Some(word) if !rest.is_empty() => mix(u64::from_le_bytes(*word)),
+        Some(_) => {}
+        None => mix(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))),
     }
-    state = (state ^ last).wrapping_mul(K);
     (state ^ state >> 32).wrapping_mul(K)
 }

@@ -168,8 +168,11 @@ pub fn intern(base: u32, bytes: &[u8]) -> u32 {
     if !owned() {
         enter(thread::state());
     }
-    let Some(header) = header().filter(|_| owned()) else { return 0 };
-    let id = names::intern(header, base, bytes, piece, || grow(piece_use::NAMES));
+    let arena = PIECES[0].load(Ordering::Acquire);
+    if !owned() || arena.is_null() {
+        return 0;
+    }
+    let id = names::intern(arena, base, bytes, piece, || grow(piece_use::NAMES));
     if id == 0 {
         count_loss(Loss::NameLost);
     }
@@ -219,7 +222,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     let owner = owner.cast::<AtomicU32>();
 
     let header = header()?;
-    let (cwd, exe, command) = own_names(header);
+    let (cwd, exe, command) = own_names(PIECES[0].load(Ordering::Acquire));
     CWD.store(cwd, Ordering::Relaxed);
 
     let index = claim_slot(header)?;
@@ -506,7 +509,7 @@ fn move_to_own_arena() -> Option<Moved> {
     }
     PIECES[0].store(base, Ordering::Release);
     let header = header()?;
-    let (cwd, exe, command) = own_names(header);
+    let (cwd, exe, command) = own_names(PIECES[0].load(Ordering::Acquire));
     CWD.store(cwd, Ordering::Relaxed);
     let forget = NAMES_MOVED.load(Ordering::Relaxed);
     if forget != 0 {
@@ -524,10 +527,10 @@ pub fn watch_names(forget: extern "C" fn()) {
 }
 
 /// Name ids of the working directory, the executable and the command line.
-fn own_names(header: &ArenaHeader) -> (u32, u32, u32) {
+fn own_names(arena: *mut u8) -> (u32, u32, u32) {
     let name = |read: fn(&mut [u8]) -> sys::SysResult| {
         let intern = |buf: &mut [u8; scratch::SIZE]| {
-            read(buf).map_or(0, |n| names::intern(header, 0, &buf[..n], piece, || false))
+            read(buf).map_or(0, |n| names::intern(arena, 0, &buf[..n], piece, || false))
         };
         scratch::NAMES.with(intern).unwrap_or(0)
     };
