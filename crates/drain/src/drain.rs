@@ -50,7 +50,7 @@ pub struct DrainOptions {
 /// A process that outlives the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its pid, as it sees itself.
+    /// Its pid, as it sees itself; 0 for a child that was forked and has not run yet.
     pub pid: u32,
     /// Its executable.
     pub exe: String,
@@ -290,6 +290,8 @@ impl Drain {
             }
             let starting = self.pool.used().any(|arena| arena.header().generations.load(Ordering::Acquire) == 0);
             going |= starting && Instant::now() < deadline && self.has_living_claimer();
+            // A child forked just before the program ended may not have run yet.
+            going |= self.children_to_come() && Instant::now() < deadline;
             first = false;
             if !going && self.workers.open_jobs() == 0 {
                 break;
@@ -303,8 +305,16 @@ impl Drain {
             .values()
             .map(|watched| Survivor { pid: watched.image.facts.pid, exe: watched.image.identity.exe.clone() })
             .collect();
+        if self.children_to_come() {
+            survivors.push(Survivor { pid: 0, exe: String::new() });
+        }
         survivors.sort_by_key(|survivor| survivor.pid);
         Ok(survivors)
+    }
+
+    /// Slots that were reserved by a fork and that the child has not taken yet.
+    fn children_to_come(&self) -> bool {
+        self.known.values().any(|known| !known.reserved.is_empty())
     }
 
     fn has_living_claimer(&self) -> bool {

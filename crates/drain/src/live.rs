@@ -177,7 +177,8 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn write(&self, live: &Path) -> Result<()> {
-        write_json(&live.join("settings"), self)
+        // Every file less makes the start of a short program cheaper.
+        if *self == Settings::default() { Ok(()) } else { write_json(&live.join("settings"), self) }
     }
 
     pub(crate) fn read(live: &Path) -> Result<Settings> {

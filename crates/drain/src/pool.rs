@@ -30,6 +30,8 @@ pub(crate) struct Pool {
     coming: Vec<(u64, Instant)>,
     own_seen: u64,
     not_before: Option<Instant>,
+    /// Claims of the last look that were not made up for yet.
+    owed: usize,
     told: bool,
     /// No arena is to be made any more.
     closed: bool,
@@ -45,6 +47,7 @@ impl Pool {
             coming: Vec::new(),
             own_seen: 0,
             not_before: None,
+            owed: 0,
             told: false,
             closed: false,
         }
@@ -100,7 +103,12 @@ impl Pool {
 
     /// Makes arenas so that the next processes find one. `claimed` is how many were taken since the last look.
     pub(crate) fn refill(&mut self, control: &Control, claimed: usize, now: Instant) -> Result<(), DrainError> {
-        let wanted = (2 * claimed).clamp(READY_LEAST, READY_MOST);
+        // A lone short program is gone before the next look, and need not pay for arenas that nobody will want.
+        if claimed > 0 && self.ready.len() >= claimed {
+            self.owed = self.owed.max(claimed);
+            return Ok(());
+        }
+        let wanted = (2 * claimed.max(std::mem::take(&mut self.owed))).clamp(READY_LEAST, READY_MOST);
         if self.closed || self.ready.len() >= wanted || self.not_before.is_some_and(|moment| now < moment) {
             return Ok(());
         }

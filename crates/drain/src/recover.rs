@@ -45,6 +45,8 @@ const ANCHOR_DISTANCE: u64 = 1_000_000_000;
 pub struct RecoverOptions {
     /// Only tell what is open; change nothing.
     pub dry_run: bool,
+    /// Take processes that cannot be seen from this pid namespace for dead: for the leftovers of a container that is gone.
+    pub force: bool,
     /// Worker threads at most; by default the number of processors, up to four.
     pub workers: Option<usize>,
 }
@@ -141,7 +143,7 @@ pub fn recover(run: &Path, options: &RecoverOptions) -> Result<RecoverReport> {
         }
         let same_boot = pointer.boot == host.boot;
         let sees_all = [pointer.pidns, FIRST_NAMESPACE].contains(&host.pid_namespace);
-        if same_boot && !sees_all {
+        if same_boot && !sees_all && !options.force {
             leave(&mut report, WhyOpen::OtherNamespace);
             continue;
         }
@@ -508,6 +510,7 @@ fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, 
     });
     let birth = births.min().unwrap_or((0, 0, 0));
     let mut clock = Clock::resume(&directory.join("clock"), kind, birth);
+    clock.assume_rate();
     let mut anchors: Vec<(u64, u64)> = arenas
         .values()
         .flat_map(|arena| arena.used_segments().into_iter().filter_map(|at| arena.segment_facts(at)))

@@ -3,6 +3,7 @@
 mod contents;
 mod kills;
 mod limits;
+mod pools;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::arena::writer::{Program, call};
 use crate::{Drain, DrainOptions, Live, LiveOptions, RecoverOptions};
 
 /// Recovery without threads of its own: places to stop at belong to one thread.
-const ALONE: RecoverOptions = RecoverOptions { dry_run: false, workers: Some(0) };
+const ALONE: RecoverOptions = RecoverOptions { dry_run: false, force: false, workers: Some(0) };
 
 /// A drain over a new run directory, without threads of its own.
 fn drain(run: &Path, options: DrainOptions) -> Drain {

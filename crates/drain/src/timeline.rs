@@ -151,6 +151,19 @@ impl Clock {
         (self.last.0, self.last.1, self.last.1 as i64 + self.offset)
     }
 
+    /// Gives a timeline that has only its beginning the rate that the counter has now: it is the machine's, whatever boot it is.
+    pub(crate) fn assume_rate(&mut self) {
+        if self.kind != Kind::Tsc || !self.pieces.is_empty() {
+            return;
+        }
+        let before = clock::anchor();
+        weftline_recorder::sys::nap(2 * MILLISECOND as i64);
+        let after = clock::anchor();
+        let (passed, elapsed) = (after.0.saturating_sub(before.0).max(1), after.1.saturating_sub(before.1).max(1));
+        let rate = ((u128::from(elapsed) << 32) / u128::from(passed)).clamp(1, 1 << 40) as u64;
+        self.push(Piece { ticks: self.first.0, ns: self.first.1 as i64 + self.offset, rate });
+    }
+
     /// Takes an anchor into account. Anchors must come in order; others are ignored.
     pub(crate) fn add(&mut self, (ticks, mono): (u64, u64)) {
         let (passed, elapsed) = (ticks.wrapping_sub(self.last.0) as i64, mono.wrapping_sub(self.last.1) as i64);
@@ -165,6 +178,10 @@ impl Clock {
         };
         self.last = (ticks, mono);
         self.due = mono + self.interval(mono);
+        self.push(piece);
+    }
+
+    fn push(&mut self, piece: Piece) {
         if let Some(file) = &mut self.file {
             // Without it a later recovery places its events by their own anchors: a little less exact, nothing lost.
             let _ = file.write_all(&bytes_of(&[piece.ticks, piece.ns as u64, piece.rate]));

@@ -44,7 +44,7 @@ pub(crate) fn before_reading(run: &Path) {
         Ok(report) if report.events > 0 => {
             let _ = writeln!(
                 std::io::stderr(),
-                "weft: {} events of a killed run recovered",
+                "weft: {} events taken in that nobody had drained yet",
                 terminal::count(report.events)
             );
         }

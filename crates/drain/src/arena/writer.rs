@@ -174,7 +174,7 @@ pub(crate) fn call(call: Call) -> RecordFacts {
 }
 
 fn intern(arena: &Arena, base: u32, bytes: &[u8]) -> u32 {
-    names::intern(arena.header(), base, bytes, |piece| arena.piece(piece), || false)
+    arena.piece(0).map_or(0, |start| names::intern(start, base, bytes, |piece| arena.piece(piece), || false))
 }
 
 fn take_segment(arena: &Arena, slot: u32, generation: u64, tid: u32) -> SegmentAt {

@@ -1,5 +1,7 @@
 //! Killed anywhere, any number of times: each event is there exactly once.
 
+use std::path::PathBuf;
+
 use weftline_format::manifest::State;
 
 use super::*;
@@ -148,17 +150,54 @@ fn recovery_leaves_the_living_alone() {
     assert_eq!(record_of(run).state, State::Complete);
 }
 
+/// The pointer to the live directory, and its text with one field changed.
+fn pointer_with(run: &Path, from: &str, to: &str) -> (PathBuf, String) {
+    let mut files = std::fs::read_dir(run.join("run.d")).expect("listed").flatten().map(|entry| entry.path());
+    let pointer = files.find(|path| path.extension().is_some_and(|name| name == "live")).expect("a pointer");
+    let text = std::fs::read_to_string(&pointer).expect("read");
+    assert!(text.contains(from), "{from} is not in {text}");
+    let changed = text.replace(from, to);
+    (pointer, changed)
+}
+
+#[test]
+fn leftovers_of_an_earlier_boot_are_recovered() {
+    for with_clock in [true, false] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let run = directory.path();
+        let drain = drain(run, DrainOptions::default());
+        let live = drain.directory().to_owned();
+        // A pid that is taken now, by somebody else.
+        let mut program = Program::start(&live, std::process::id());
+        let before = weftline_recorder::sys::clock(libc::CLOCK_REALTIME) as i64;
+        reads(&mut program, 1, 0, 0, 5_000);
+        let after = weftline_recorder::sys::clock(libc::CLOCK_REALTIME) as i64;
+        drop((program, drain));
+        if !with_clock {
+            std::fs::remove_file(live.join("clock")).expect("removed");
+        }
+        let boot = crate::procfs::Host::here().boot;
+        let (pointer, text) = pointer_with(run, &boot, "an-earlier-boot");
+        std::fs::write(pointer, text).expect("written");
+        let report = recover(run, &ALONE).expect("recovered");
+        assert_eq!((report.events, report.completed.len()), (5_000, 1));
+        assert_exactly_once(run, 5_000, "an earlier boot");
+        let slack = 1_000_000;
+        for event in read_run(run).events.iter().filter(|event| event.name == "pread64") {
+            let start = event.start_ns.expect("a start");
+            assert!(start > before - slack && start < after + slack, "{before} {start} {after}");
+        }
+    }
+}
+
 #[test]
 fn other_hosts_and_lost_directories_are_told() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
     drop(drain(run, DrainOptions::default()));
-    let mut files = std::fs::read_dir(run.join("run.d")).expect("listed").flatten().map(|entry| entry.path());
-    let pointer = files.find(|path| path.extension().is_some_and(|name| name == "live")).expect("a pointer");
+    let host = format!("\"host\": \"{}\"", crate::procfs::Host::here().name);
+    let (pointer, elsewhere) = pointer_with(run, &host, "\"host\": \"elsewhere\"");
     let text = std::fs::read_to_string(&pointer).expect("read");
-    let host = crate::procfs::Host::here().name;
-    let elsewhere = text.replace(&format!("\"host\": \"{host}\""), "\"host\": \"elsewhere\"");
-    assert!(elsewhere != text);
     std::fs::write(&pointer, elsewhere).expect("written");
     let report = recover(run, &ALONE).expect("nothing recovered");
     assert_eq!(report.open[0].why.to_string(), "open on host elsewhere");
