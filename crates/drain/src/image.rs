@@ -23,6 +23,13 @@ pub(crate) struct ImageKey {
     pub generation: u64,
 }
 
+impl ImageKey {
+    /// All keys that an arena can have.
+    pub(crate) fn all_of(arena: u64) -> std::ops::RangeInclusive<ImageKey> {
+        ImageKey { arena, slot: 0, generation: 0 }..=ImageKey { arena, slot: u32::MAX, generation: u64::MAX }
+    }
+}
+
 /// A process image (or forked child) as the drain knows it.
 pub(crate) struct Image {
     pub key: ImageKey,

@@ -304,8 +304,15 @@ fn done_path(directory: &Path) -> PathBuf {
 /// Room for the manifest of a run whose disk the trace has filled.
 const KEPT_FREE: usize = 16 << 10;
 
+/// Disks with less free room than this may be full before the run ends; on others the room need not be taken.
+const PLENTY: u64 = 1 << 30;
+
 /// Takes that room at the start. A disk that has not even this much will be told of by the first write that fails.
 pub(crate) fn keep_room(pointer: &Path) {
+    let directory = pointer.parent().unwrap_or(pointer);
+    if system::file_system(directory).is_ok_and(|found| found.free > PLENTY) {
+        return;
+    }
     let _ = std::fs::write(pointer.with_extension("room"), vec![0; KEPT_FREE]);
 }
 

@@ -135,6 +135,11 @@ impl Pool {
         Ok(())
     }
 
+    /// An arena in use.
+    pub(crate) fn get(&self, number: u64) -> Option<&Arc<Arena>> {
+        self.used.get(&number)
+    }
+
     /// Arenas in use.
     pub(crate) fn used(&self) -> impl Iterator<Item = &Arc<Arena>> {
         self.used.values()

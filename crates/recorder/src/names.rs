@@ -109,7 +109,8 @@ fn intern_anywhere(
             let holds_names = this == 0 || header.pieces[this].used_for.load(Ordering::Acquire) == piece_use::NAMES;
             let Some(address) = holds_names.then(|| piece(this)).flatten() else { continue };
             // SAFETY: `piece` returns the start of a mapped piece of PIECE_SIZE bytes that stays mapped.
-            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) } {
+            if let Tried::Id(id) = unsafe { intern_in(address, this, &header.pieces[this].heap_top, hash, base, bytes) }
+            {
                 return id;
             }
         }

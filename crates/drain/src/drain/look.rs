@@ -134,8 +134,8 @@ impl Drain {
         }
         let ready: Vec<ImageKey> = self
             .watched
-            .iter()
-            .filter(|(key, watched)| key.arena == arena.number() && is_worth_it(watched, short))
+            .range(ImageKey::all_of(arena.number()))
+            .filter(|(_, watched)| is_worth_it(watched, short))
             .map(|(key, _)| *key)
             .collect();
         for key in ready {
@@ -303,9 +303,9 @@ impl Drain {
 
     /// Gives an arena back when all its processes are gone.
     pub(super) fn retire_if_done(&mut self, number: u64, now: Instant) {
-        let in_use = self.watched.keys().any(|key| key.arena == number);
+        let in_use = self.watched.range(ImageKey::all_of(number)).next().is_some();
         let Some(known) = self.known.get(&number).filter(|known| !in_use && known.reserved.is_empty()) else { return };
-        let Some(arena) = self.pool.used().find(|arena| arena.number() == number) else { return };
+        let Some(arena) = self.pool.get(number) else { return };
         if arena.header().generations.load(Ordering::Acquire) != known.generations {
             return;
         }
