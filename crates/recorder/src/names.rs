@@ -55,8 +55,11 @@ enum Tried {
 
 /// Finds or adds a name. `base_piece` is the arena's first piece, where most names are; `piece` gives the address of any mapped
 /// piece; `grow` makes another piece for names. 0 when there is no room.
+///
+/// # Safety
+/// `base_piece` must be the start of a mapped base piece, and `piece` must return starts of mapped pieces; all stay mapped.
 #[inline(always)]
-pub fn intern(
+pub unsafe fn intern(
     base_piece: *mut u8,
     base: u32,
     bytes: &[u8],

@@ -172,7 +172,8 @@ pub fn intern(base: u32, bytes: &[u8]) -> u32 {
     if !owned() || arena.is_null() {
         return 0;
     }
-    let id = names::intern(arena, base, bytes, piece, || grow(piece_use::NAMES));
+    // SAFETY: pieces in PIECES are mapped for the life of the image.
+    let id = unsafe { names::intern(arena, base, bytes, piece, || grow(piece_use::NAMES)) };
     if id == 0 {
         count_loss(Loss::NameLost);
     }
@@ -530,7 +531,8 @@ pub fn watch_names(forget: extern "C" fn()) {
 fn own_names(arena: *mut u8) -> (u32, u32, u32) {
     let name = |read: fn(&mut [u8]) -> sys::SysResult| {
         let intern = |buf: &mut [u8; scratch::SIZE]| {
-            read(buf).map_or(0, |n| names::intern(arena, 0, &buf[..n], piece, || false))
+            // SAFETY: callers pass the base piece that was just mapped.
+            read(buf).map_or(0, |n| unsafe { names::intern(arena, 0, &buf[..n], piece, || false) })
         };
         scratch::NAMES.with(intern).unwrap_or(0)
     };
