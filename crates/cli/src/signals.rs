@@ -180,7 +180,7 @@ impl PidFile {
         let mut digits = [0u8; 20];
         // SAFETY: getpid has no preconditions; the paths are C strings that live through the calls.
         unsafe {
-            let pid = weftline_recorder::process::decimal(libc::getpid() as u64, &mut digits);
+            let pid = weftline_recorder::sys::decimal(libc::getpid() as u64, &mut digits);
             name[..pid.len()].copy_from_slice(pid);
             let directory = libc::open(self.directory.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC);
             if directory < 0 {

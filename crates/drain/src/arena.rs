@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
+use weftline_recorder::arena as recorder_arena;
 use weftline_recorder::layout::{
     ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT,
     GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT,
     ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
 };
 use weftline_recorder::names::{self, NameHeader};
-use weftline_recorder::process;
 
 pub(crate) use mapping::{ControlFacts, ControlPage};
 use mapping::{Mapping, reserve};
@@ -124,7 +124,7 @@ impl Arena {
         let file = reserve(&path, PIECE_SIZE)?;
         let mut head = vec![0u64; PROCESSES_AT / size_of::<u64>()];
         // SAFETY: the buffer is zero, aligned and large enough for the header, and nobody else knows it.
-        unsafe { process::init_arena(head.as_mut_ptr().cast(), number, clock) };
+        unsafe { recorder_arena::init_arena(head.as_mut_ptr().cast(), number, clock) };
         let bytes: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
         file.write_all_at(&bytes, 0).inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
@@ -396,7 +396,7 @@ impl Arena {
             base.add(PROCESSES_AT).write_bytes(0, slots * size_of::<ProcessSlot>());
             self.wipe_index(heap);
             base.add(BASE_HEAP_AT).write_bytes(0, heap);
-            process::init_arena(base.cast(), self.number, clock);
+            recorder_arena::init_arena(base.cast(), self.number, clock);
         }
     }
 

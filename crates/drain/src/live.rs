@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use weftline_format::identity::held;
 use weftline_format::manifest::RECORD_DIR;
 use weftline_format::text::path_bytes;
+use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
 use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, options};
-use weftline_recorder::process::LIVE_PATH_MAX;
 
 use crate::arena::{ControlFacts, ControlPage};
 use crate::error::DrainError;

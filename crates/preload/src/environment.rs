@@ -5,6 +5,7 @@
 
 use core::ffi::{CStr, c_char};
 
+use weftline_recorder::arena;
 use weftline_recorder::elf::{self, Verdict};
 use weftline_recorder::process::{self, LIVE_VARIABLE};
 
@@ -20,7 +21,7 @@ const PRELOAD: &[u8] = b"LD_PRELOAD=";
 /// What will become of the program at `path`, our own reachability included.
 pub(crate) fn verdict(path: &CStr) -> Verdict {
     let reachable = life::library().is_some_and(|library| weftline_recorder::sys::accessible(library, libc::R_OK))
-        && process::live_directory_reachable();
+        && arena::live_directory_reachable();
     if reachable { elf::inspect(path) } else { Verdict::NotReachable }
 }
 
@@ -95,7 +96,7 @@ unsafe fn rewrite<const ROOM: usize, R>(
 ) -> R {
     let mut entries = [core::ptr::null::<c_char>(); ROOM];
     let mut value = [0u8; VALUE];
-    let mut live = [0u8; process::LIVE_PATH_MAX + 64];
+    let mut live = [0u8; arena::LIVE_PATH_MAX + 64];
     let mut used = 0;
     let mut text = Text { buf: &mut value, at: 0, fits: true };
     text.push(PRELOAD);
@@ -132,7 +133,7 @@ unsafe fn rewrite<const ROOM: usize, R>(
         let mut text = Text { buf: &mut live, at: 0, fits: true };
         text.push(LIVE_VARIABLE.as_bytes());
         text.push(b"=");
-        text.push(process::live_directory());
+        text.push(arena::live_directory());
         entries[used] = live.as_ptr().cast();
     }
     run(entries.as_ptr())

@@ -76,7 +76,7 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
     }
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0u8; 20];
-    let digits = process::decimal(fd as u64, &mut digits);
+    let digits = sys::decimal(fd as u64, &mut digits);
     path[14..14 + digits.len()].copy_from_slice(digits);
     let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
     let found = scratch::NAMES.with(|target| {

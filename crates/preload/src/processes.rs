@@ -9,7 +9,7 @@ use weftline_recorder::calls::Call;
 use weftline_recorder::elf::Verdict;
 use weftline_recorder::layout::{Record, habits};
 use weftline_recorder::thread::{self, Fields};
-use weftline_recorder::{clock, process};
+use weftline_recorder::{clock, process, sys};
 
 use crate::hooks::real;
 use crate::{environment, errno, files, life};
@@ -205,7 +205,7 @@ fn search_path(name: &CStr) -> Verdict {
             at += part.len();
         }
         if let Ok(candidate) = CStr::from_bytes_until_nul(&full)
-            && weftline_recorder::sys::accessible(candidate, libc::X_OK)
+            && sys::accessible(candidate, libc::X_OK)
         {
             return environment::verdict(candidate);
         }
@@ -268,7 +268,7 @@ unsafe extern "C" fn weft_execl(which: c_int, path: *const c_char, argv: Strings
 fn descriptor_path(fd: c_int) -> [u8; 40] {
     let mut path = [0u8; 40];
     let mut digits = [0u8; 20];
-    let digits = process::decimal(fd.max(0) as u64, &mut digits);
+    let digits = sys::decimal(fd.max(0) as u64, &mut digits);
     path[..14].copy_from_slice(b"/proc/self/fd/");
     path[14..14 + digits.len()].copy_from_slice(digits);
     path

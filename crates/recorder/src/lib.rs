@@ -19,6 +19,7 @@
 //!   `getpid`, so sandboxed children are traced as well.
 #![no_std]
 
+pub mod arena;
 pub mod calls;
 pub mod clock;
 pub mod elf;

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use crate::calls::Call;
 use crate::clock;
 use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_state};
-use crate::process;
+use crate::{arena, process};
 
 /// Streams whose character-level calls a thread folds at a time.
 pub const FOLDS: usize = 4;
@@ -224,7 +224,7 @@ impl ThreadState {
         let segment = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
         self.forget_folds();
         if !segment.is_null() && process::owned() {
-            process::close_segment(segment);
+            arena::close_segment(segment);
         }
     }
 
@@ -258,9 +258,9 @@ impl ThreadState {
             let old = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
             self.forget_folds();
             if !old.is_null() {
-                process::close_segment(old);
+                arena::close_segment(old);
             }
-            let new = process::take_segment(self.tid());
+            let new = arena::take_segment(self.tid());
             if let Some(new) = new {
                 self.segment.store(new, Ordering::Relaxed);
             }

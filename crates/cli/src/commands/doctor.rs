@@ -30,6 +30,7 @@ enum Finding {
 pub(crate) fn execute(args: &DoctorArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let mut findings = vec![injected_library(), clock_source(), shared_memory(), surroundings()];
     findings.extend(loads());
+    findings.extend(trial());
     if !args.command.is_empty() {
         findings.push(program(&args.command[0]));
     }
@@ -69,6 +70,25 @@ fn loads() -> Option<Finding> {
         Finding::Bad(
             format!("the loader of this system refuses it: {said}"),
             "build weft on this system or on an older one (docs/build.md)",
+        )
+    })
+}
+
+/// Traces a program for real. A library and a command of different builds refuse each other without a word.
+fn trial() -> Option<Finding> {
+    let run = std::env::current_dir().ok()?.join(format!(".weft-doctor-run-{}", std::process::id()));
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(["run", "-q", "-o"]).arg(&run).args(["--", "/bin/true"]).env_remove(LIVE_VARIABLE);
+    let output = command.output().ok()?;
+    let events = summary::Totals::of(&SupervisorRecord::read_all(&run).0).events;
+    let _ = std::fs::remove_dir_all(&run);
+    Some(if events > 0 {
+        Finding::Good("a trial run of /bin/true was traced".into())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Finding::Bad(
+            format!("a trial run of /bin/true left no events {said}"),
+            "weft and its library must be of one build: install both anew",
         )
     })
 }

@@ -174,7 +174,9 @@ pub(crate) fn call(call: Call) -> RecordFacts {
 }
 
 fn intern(arena: &Arena, base: u32, bytes: &[u8]) -> u32 {
-    arena.piece(0).map_or(0, |start| names::intern(start, base, bytes, |piece| arena.piece(piece), || false))
+    let Some(start) = arena.piece(0) else { return 0 };
+    // SAFETY: the arena's pieces stay mapped as long as it lives.
+    unsafe { names::intern(start, base, bytes, |piece| arena.piece(piece), || false) }
 }
 
 fn take_segment(arena: &Arena, slot: u32, generation: u64, tid: u32) -> SegmentAt {
