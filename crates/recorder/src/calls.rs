@@ -209,6 +209,8 @@ macro_rules! hooked_calls {
             aio_fsync64(operation: c_int, request: *mut aiocb) -> c_int => aio_submit(request);
             aio_return(request: *mut aiocb) -> ssize_t => aio_result(request);
             aio_return64(request: *mut aiocb) -> ssize_t => aio_result(request);
+            lio_listio(mode: c_int, list: *const *mut aiocb, n: c_int, event: *mut c_void) -> c_int => whole();
+            lio_listio64(mode: c_int, list: *const *mut aiocb, n: c_int, event: *mut c_void) -> c_int => whole();
             aio_suspend(list: *const *const aiocb, n: c_int, timeout: *const c_void) -> c_int => whole();
             aio_suspend64(list: *const *const aiocb, n: c_int, timeout: *const c_void) -> c_int => whole();
         }

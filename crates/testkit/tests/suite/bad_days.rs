@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
 use weftline_format::manifest::SupervisorRecord;
@@ -43,13 +44,14 @@ struct Small {
 
 impl Small {
     fn tmpfs(scratch: &Scratch, size: &str) -> Small {
-        assert!(geteuid().is_root(), "mounting a small tmpfs needs root");
+        Small::mounted(scratch, "tmpfs", &format!("size={size},mode=755"))
+    }
+
+    fn mounted(scratch: &Scratch, kind: &str, options: &str) -> Small {
+        assert!(geteuid().is_root(), "mounting a small file system needs root");
         let path = scratch.dir("small");
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=755"), "weft-test"])
-            .arg(&path)
-            .status();
-        assert!(status.is_ok_and(|status| status.success()), "cannot mount a tmpfs of {size} at {}", path.display());
+        let status = Command::new("mount").args(["-t", kind, "-o", options, "weft-test"]).arg(&path).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot mount {kind} at {}", path.display());
         Small { path }
     }
 }
@@ -123,6 +125,42 @@ fn disk_full() {
     }
 }
 
+/// The run directory is on a file system that is not known to be local, like NFS or Lustre (ramfs stands in for them: it is not on the
+/// list either). Shared memory goes to a temporary directory, and recovery finds it there by the pointer.
+#[test]
+fn run_directory_on_a_foreign_file_system() {
+    let scratch = Scratch::new("foreign");
+    let small = Small::mounted(&scratch, "ramfs", "mode=755");
+    let run = small.path.join("run");
+    let outcome = work(&scratch, &run, 100);
+    assert_eq!((outcome.status, excerpt(&outcome.stderr)), (7, "\"\"".to_owned()));
+    assert_eq!(kept_and_lost(&run), (102, 0));
+
+    // The program kills its supervisor, so that what it does lies in the temporary directory until somebody looks.
+    let killed = small.path.join("killed");
+    let dir = scratch.dir("orphan");
+    let temporary = scratch.dir("temporary");
+    let script = r#"kill -9 $PPID; "$0" exit 100; echo "ended with $?" > status"#;
+    let ending = compile("ending", PLAIN).into_os_string();
+    let mut job = Job::new(["sh".into(), "-c".into(), script.into(), ending], &dir).traced(&killed);
+    job.environment.push(("TMPDIR".into(), Some(temporary.clone().into_os_string())));
+    job.run();
+    let patience = Instant::now();
+    while !dir.join("status").exists() {
+        assert!(patience.elapsed() < Duration::from_secs(20), "the program did not finish in {}", dir.display());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(!killed.join(".live").exists(), "shared memory lies on a file system that may not be local");
+    assert!(fs::read_dir(&temporary).is_ok_and(|entries| entries.count() > 0), "nothing in {}", temporary.display());
+    let recovered = weft(["recover".as_ref(), killed.as_os_str()], &scratch);
+    assert_eq!(recovered.status, 0, "{}", excerpt(&recovered.stderr));
+    // The shell opens and closes files of its own; the writes are the program's.
+    let trace = reader::read_run(&killed).expect("the recovered run can be read");
+    assert_eq!(trace.events.iter().filter(|event| plain(&event.name) == "pwrite").count(), 100);
+    assert_eq!(kept_and_lost(&killed).1, 0);
+    assert_eq!(fs::read_dir(&temporary).map(Iterator::count).ok(), Some(0), "left behind in {}", temporary.display());
+}
+
 /// Nobody drains and the arena grows on a full tmpfs: stores into a page that cannot be had would be SIGBUS.
 #[test]
 fn tmpfs_full_without_supervisor() {
@@ -135,10 +173,10 @@ fn tmpfs_full_without_supervisor() {
     let ending = compile("ending", PLAIN).into_os_string();
     let job = Job::new(["/bin/bash".into(), "-c".into(), script.into(), ending], &dir).traced(&run);
     assert_eq!(job.run().status, 137, "weft run was killed");
-    let patience = std::time::Instant::now();
+    let patience = Instant::now();
     while fs::read_to_string(dir.join("status")).map_or(true, |status| status.is_empty()) {
         assert!(patience.elapsed().as_secs() < 60, "the program did not finish, see {}", scratch.path().display());
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(fs::read_to_string(dir.join("status")).expect("just seen"), "ended with 7\n");
 }
