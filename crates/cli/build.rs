@@ -14,5 +14,7 @@ fn main() {
         Some(revision) => println!("cargo::rustc-env=WEFT_VERSION={version} ({})", revision.trim()),
         None => println!("cargo::rustc-env=WEFT_VERSION={version}"),
     }
+    // HEAD only names the branch; the log changes with every commit.
     println!("cargo::rerun-if-changed=../../.git/HEAD");
+    println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
 }

@@ -19,6 +19,7 @@ use crate::filter::Filter;
 use crate::image::Image;
 use crate::overlap::{self, Span, Tail};
 use crate::paths;
+use crate::procfs;
 use crate::timeline::Timeline;
 use crate::totals::{FileSum, Totals, UntracedChild};
 
@@ -190,9 +191,12 @@ impl Encoder {
             match image.arena.record(at, index) {
                 Some(record) => records.push(record),
                 None if dead => {}
-                // Its thread was stopped between taking the place and filling it; if it never goes on (a handler jumped away, the thread
-                // died), the call never returned to the program and nothing is lost.
-                None => records.extend(wait_for(&image.arena, at, index)),
+                None => match wait_for(&image.arena, at, index) {
+                    Some(record) => records.push(record),
+                    // A process that is ending loses its threads one by one; the call of one that is gone never returned.
+                    None if thread_is_gone(image, facts.tid) => {}
+                    None => self.totals.unfinished += 1,
+                },
             }
         }
         let vfork_pids = vfork_pids(&records);
@@ -391,6 +395,21 @@ fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
         weftline_recorder::sys::nap(50_000);
         arena.record(at, index)
     })
+}
+
+/// Whether the thread is gone. In another pid namespace thread ids cannot be compared: then it counts as there, and its record as lost.
+#[cold]
+fn thread_is_gone(image: &Image, tid: u32) -> bool {
+    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.pid_namespace);
+    // A thread that is being killed stays visible for a moment.
+    same_namespace
+        && (0..20).any(|_| {
+            let gone = !procfs::has_thread(image.facts.pid, tid);
+            if !gone {
+                weftline_recorder::sys::nap(1_000_000);
+            }
+            gone
+        })
 }
 
 /// Time spent in the calls that a folded record stands for.
