@@ -23,7 +23,7 @@ hazards! {
     file_size_limit: limits("fsize").work("limited.bin", 1000).sees("open", "limited.bin", 1)
         .moves("pread", "limited.bin", 50_000, 50_000).sees("close", "limited.bin", 1).work("child.bin", 100);
     file_size_limit_from_the_start: Case::program("fsize_from_start").work("executed.bin", 100);
-    descriptor_limit: limits("nofile").sees("open", "before.bin", 9).fails("open", "before.bin", 24, 1)
+    descriptor_limit: limits("nofile").sees("open", "before.bin", 10).fails("open", "before.bin", 24, 1)
         .moves("pread", "before.bin", 20_100, 20_100);
     address_space_limit: limits("as").sees("open", "before.bin", 1).moves("pread", "before.bin", 100_000, 100_000)
         .work("child.bin", 100);
