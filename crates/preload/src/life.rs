@@ -3,7 +3,6 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use weftline_recorder::calls::Call;
 use weftline_recorder::process::{self, LIVE_VARIABLE, Start};
 use weftline_recorder::{clock, thread};
 
@@ -120,10 +119,7 @@ pub(crate) fn ending(status: c_int) {
     if process::is_off() || thread::state().in_vfork() {
         return;
     }
-    let now = clock::ticks();
-    let fields = thread::Fields { ret: i64::from(status), ..thread::Fields::NONE };
-    thread::record(Call::end, now, now, &fields);
-    process::end(status);
+    process::note_end(status);
 }
 
 /// The environment that `exec*` without an environment argument would pass on.

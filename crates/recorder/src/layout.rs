@@ -17,7 +17,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Bump whenever a field moves or changes its meaning.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
 /// leftovers of an older version, are refused instead of misread.
 pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
@@ -70,7 +70,8 @@ const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE && GROWN_SEGMENTS <= 
 /// and finishing the record (the call had not returned to its caller).
 #[repr(C, align(64))]
 pub struct Record {
-    /// Call number in the low half ([`crate::calls::Call`]), [`record_flags`] in the high half.
+    /// Call number in the low half ([`crate::calls::Call`], or the kind of an [annotation](crate::annotation)), [`record_flags`] in the
+    /// high half.
     pub head: AtomicU32,
     /// Name id of the file, 0 when unknown.
     pub path: u32,

@@ -6,9 +6,9 @@
 //! of all calls that returned are in the file. The drain (crate `weftline-drain`) reads arenas from another process,
 //! writes trace files and hands segments back; `weft recover` does the same for what a killed supervisor left.
 //!
-//! Front-ends ask for a [`thread::Writer`] and store records; they never see segments:
-//! the preload library is one, annotation APIs are others. Names (paths, strings) are interned in the arena
-//! ([`names`]) and referred to by a 32-bit id.
+//! Front-ends store records and never see segments. The preload library calls [`thread::record`] for each hooked call;
+//! annotation APIs hand [`annotation::Event`]s over through the [`table`], by which all front-ends of a process find
+//! the one recorder. Names (paths, strings) are interned in the arena ([`names`]) and referred to by a 32-bit id.
 //!
 //! # Design constraints
 //! - `no_std`, no allocation, no locks, no thread, no file descriptor kept, no syscall in steady state. The library that
@@ -19,6 +19,7 @@
 //!   `getpid`, so sandboxed children are traced as well.
 #![no_std]
 
+pub mod annotation;
 pub mod arena;
 pub mod calls;
 pub mod clock;
@@ -29,4 +30,6 @@ pub mod names;
 pub mod process;
 pub mod scratch;
 pub mod sys;
+pub mod table;
 pub mod thread;
+pub mod usage;

@@ -1,7 +1,8 @@
 //! One process's life in an arena: start, fork, exec, exit.
 //!
 //! States of the private side (`STATE`): `UNBORN` until the first event or the library's constructor, `STARTING` while one
-//! thread sets up, then `ACTIVE` or, for good, `OFF`. `OFF` costs a caller one load.
+//! thread sets up, then `ACTIVE` or `OFF`. `OFF` costs a caller one load; only an explicit [`start`] leads out of it. Each start
+//! begins an *epoch*: segments and name ids of an earlier one are not used any more.
 //!
 //! Ownership after fork: [`owned`] reads a word in a page that the kernel zeroes in every child (MADV_WIPEONFORK), whoever made
 //! the child and however. A child that finds it zero calls [`enter`] before it writes anything.
@@ -15,7 +16,7 @@ use crate::layout::{
     ArenaHeader, KernelIo, Loss, PROCESS_SLOTS, PROCESSES_AT, ProcessSlot, options, piece_use, process_state,
 };
 use crate::thread::{self, ThreadState};
-use crate::{identity, names, scratch, sys};
+use crate::{identity, names, scratch, sys, table};
 
 const UNBORN: u32 = 0;
 const STARTING: u32 = 1;
@@ -32,7 +33,9 @@ static NAMESPACE_CHANGED: AtomicU32 = AtomicU32::new(0);
 /// Name id of the working directory.
 static CWD: AtomicU32 = AtomicU32::new(0);
 
-/// The word that tells parent from child. Until the wiped page exists it points at a zero: not owned.
+/// Number of the newest start.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+/// The word that tells parent from child: the epoch while the process records. Until the wiped page exists it points at a zero: not owned.
 static OWNER: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const UNOWNED).cast_mut());
 static UNOWNED: AtomicU32 = AtomicU32::new(0);
 
@@ -54,8 +57,14 @@ pub struct Start<'a> {
 /// Does the calling process own what its memory says? False before the start and in a child that has not entered yet.
 #[inline(always)]
 pub fn owned() -> bool {
+    epoch() != 0
+}
+
+/// The epoch that the calling process records in; 0 when it does not own what its memory says.
+#[inline(always)]
+pub(crate) fn epoch() -> u32 {
     // SAFETY: OWNER points at a static, or at a page that is never unmapped.
-    unsafe { (*OWNER.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
+    unsafe { (*OWNER.load(Ordering::Relaxed)).load(Ordering::Relaxed) }
 }
 
 /// Is there any point in measuring? One load for programs that are not traced.
@@ -162,15 +171,55 @@ pub fn intern(base: u32, bytes: &[u8]) -> u32 {
     id
 }
 
-/// Sets the process up. Called by the library's constructor, or by whichever hook comes first.
+/// Sets the process up. Called by the library's constructor, by whichever hook comes first, or late by a program that wants to
+/// be recorded from now on. Does nothing while the process records.
 pub fn start(given: &Start<'_>) {
-    if STATE.compare_exchange(UNBORN, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+    let take = |from| STATE.compare_exchange(from, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if !take(UNBORN) && !take(OFF) {
         return;
     }
     let ready = set_up(given).is_some();
     STATE.store(if ready { ACTIVE } else { OFF }, Ordering::Release);
+    table::set_on(ready);
     if ready {
         note_birth();
+    }
+}
+
+/// Ends the recording of this process with all its events complete; a later [`start`] begins anew.
+pub fn stop(status: i32) {
+    if STATE.load(Ordering::Acquire) != ACTIVE || thread::state().in_vfork() {
+        return;
+    }
+    table::set_on(false);
+    note_end(status);
+    if STATE.compare_exchange(ACTIVE, OFF, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        // SAFETY: OWNER points at a static, or at a page that is never unmapped.
+        unsafe { (*OWNER.load(Ordering::Relaxed)).store(0, Ordering::Release) };
+    }
+}
+
+/// The process ends here: its last event, and its final counters. What it still records after this is kept as well.
+pub fn note_end(status: i32) {
+    let now = clock::ticks();
+    let fields = thread::Fields { ret: i64::from(status), ..thread::Fields::NONE };
+    thread::record(crate::calls::Call::end, now, now, &fields);
+    end(status);
+}
+
+static AT_END: AtomicUsize = AtomicUsize::new(0);
+
+/// `then` is called when the process announces its end, by [`run_at_end`].
+pub fn call_at_end(then: Option<extern "C" fn(i32)>) {
+    AT_END.store(then.map_or(0, |then| then as usize), Ordering::Release);
+}
+
+/// For the front-end that sees the end: `sudden` where the C library's exit handlers will not run.
+pub fn run_at_end(sudden: bool) {
+    let then = AT_END.load(Ordering::Acquire);
+    if then != 0 {
+        // SAFETY: only `call_at_end` stores here, and only a function of this type.
+        unsafe { core::mem::transmute::<usize, extern "C" fn(i32)>(then)(i32::from(sudden)) };
     }
 }
 
@@ -183,10 +232,9 @@ fn set_up(given: &Start<'_>) -> Option<()> {
         return None;
     };
     arena::settle_in(base);
-    let owner = sys::map_private(4096)?;
-    // Without the kernel's help (before 4.14) forks are still noticed by the fork hooks, raw clones are not.
-    sys::wipe_on_fork(owner, 4096);
-    let owner = owner.cast::<AtomicU32>();
+    let owner = owner_page()?;
+    let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
+    forget_names();
 
     let header = header()?;
     let (cwd, exe, command) = own_names(arena::base());
@@ -209,11 +257,23 @@ fn set_up(given: &Start<'_>) -> Option<()> {
         (*slot).io_start = kernel_io();
         (*slot).pid_namespace = pid_namespace();
         publish_slot(slot, sys::getpid(), sys::getppid());
-        (*owner).store(1, Ordering::Relaxed);
+        SLOT.store(index, Ordering::Relaxed);
+        (*owner).store(epoch, Ordering::Release);
     }
-    SLOT.store(index, Ordering::Relaxed);
     OWNER.store(owner, Ordering::Release);
     Some(())
+}
+
+/// The page that the kernel wipes in every child; made once.
+fn owner_page() -> Option<*mut AtomicU32> {
+    let known = OWNER.load(Ordering::Acquire);
+    if !core::ptr::eq(known, &raw const UNOWNED) {
+        return Some(known);
+    }
+    let page = sys::map_private(4096)?;
+    // Without the kernel's help (before 4.14) forks are still noticed by the fork hooks, raw clones are not.
+    sys::wipe_on_fork(page, 4096);
+    Some(page.cast::<AtomicU32>())
 }
 
 fn claim_slot(header: &ArenaHeader) -> Option<u32> {
@@ -339,7 +399,7 @@ pub fn enter(thread: &ThreadState) {
             (*slot).pid_outside.store(outside, Ordering::Relaxed);
         }
         SLOT.store(index, Ordering::Relaxed);
-        (*OWNER.load(Ordering::Relaxed)).store(1, Ordering::Release);
+        (*OWNER.load(Ordering::Relaxed)).store(EPOCH.load(Ordering::Relaxed), Ordering::Release);
     }
     note_birth();
 }
@@ -360,11 +420,7 @@ fn move_to_own_arena() -> Option<Moved> {
     let header = header()?;
     let (cwd, exe, command) = own_names(arena::base());
     CWD.store(cwd, Ordering::Relaxed);
-    let forget = NAMES_MOVED.load(Ordering::Relaxed);
-    if forget != 0 {
-        // SAFETY: only `watch_names` stores here, and only an `extern "C" fn()`.
-        unsafe { core::mem::transmute::<usize, extern "C" fn()>(forget)() };
-    }
+    forget_names();
     Some(Moved { slot: claim_slot(header)?, exe, command })
 }
 
@@ -373,6 +429,16 @@ static NAMES_MOVED: AtomicUsize = AtomicUsize::new(0);
 /// `forget` is called when all name ids have become invalid, because the process moved to another arena.
 pub fn watch_names(forget: extern "C" fn()) {
     NAMES_MOVED.store(forget as usize, Ordering::Relaxed);
+}
+
+/// Name ids belong to an arena; this process uses another one now.
+fn forget_names() {
+    table::next_epoch();
+    let forget = NAMES_MOVED.load(Ordering::Relaxed);
+    if forget != 0 {
+        // SAFETY: only `watch_names` stores here, and only an `extern "C" fn()`.
+        unsafe { core::mem::transmute::<usize, extern "C" fn()>(forget)() };
+    }
 }
 
 /// Name ids of the working directory, the executable and the command line.
@@ -388,8 +454,7 @@ fn own_names(base_piece: *mut u8) -> (u32, u32, u32) {
     (name(sys::getcwd), exe, name(|buf| sys::read_file(c"/proc/self/cmdline", buf)))
 }
 
-/// The process announces its end; what it still records after this is kept as well.
-pub fn end(status: i32) {
+fn end(status: i32) {
     let Some(index) = own_slot().map(|_| SLOT.load(Ordering::Relaxed)) else { return };
     settle(index, status);
     if let Some(slot) = own_slot() {

@@ -196,16 +196,28 @@ pub fn getcwd(buf: &mut [u8]) -> SysResult {
     unsafe { call!(SYS_getcwd, buf.as_mut_ptr(), buf.len()) }.map(|n| n.saturating_sub(1))
 }
 
-/// CPU time (user, system, in ns) and peak resident set (KiB) of the process so far.
-pub fn usage() -> (u64, u64, u64) {
+fn resource_usage(whose: c_int) -> libc::rusage {
     let mut out = core::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel fills in one `struct rusage`; zeroed is a valid one should it fail.
-    let usage = unsafe {
-        let _ = call!(SYS_getrusage, 0, out.as_mut_ptr());
+    unsafe {
+        let _ = call!(SYS_getrusage, whose, out.as_mut_ptr());
         out.assume_init()
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    (ns(usage.ru_utime), ns(usage.ru_stime), usage.ru_maxrss as u64)
+    }
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// CPU time (user, system, in ns) and peak resident set (KiB) of the process so far.
+pub fn usage() -> (u64, u64, u64) {
+    let usage = resource_usage(libc::RUSAGE_SELF);
+    (nanoseconds(usage.ru_utime), nanoseconds(usage.ru_stime), usage.ru_maxrss as u64)
+}
+
+/// CPU time in user mode, in ns, of `RUSAGE_SELF` or `RUSAGE_THREAD`.
+pub fn user_time(whose: c_int) -> u64 {
+    nanoseconds(resource_usage(whose).ru_utime)
 }
 
 /// Sleeps, or returns early on a signal.

@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::annotation::{self, Event, INLINE, MAX_PAYLOAD, PER_RECORD};
 use crate::calls::Call;
 use crate::clock;
 use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_state};
@@ -19,6 +20,8 @@ pub const FOLDS: usize = 4;
 #[repr(C)]
 pub struct ThreadState {
     segment: AtomicPtr<SegmentHeader>,
+    /// [`process::epoch`] when the segment was taken: one of an earlier epoch is not ours any more.
+    epoch: AtomicU32,
     tid: AtomicU32,
     /// The thread is taking a segment; a handler that interrupts it must not.
     busy: AtomicU32,
@@ -223,29 +226,41 @@ impl ThreadState {
     pub fn close(&self) {
         let segment = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
         self.forget_folds();
-        if !segment.is_null() && process::owned() {
+        if !segment.is_null() && self.is_current() {
             arena::close_segment(segment);
         }
+    }
+
+    /// Was the segment taken in the epoch that the process is in now? No in a child that has not entered yet.
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        let now = process::epoch();
+        now != 0 && now == self.epoch.load(Ordering::Relaxed)
     }
 
     /// Takes a slot for a record, refilling if needed. `None`: the loss has been counted.
     #[inline(always)]
     fn slot(&self) -> Option<*mut Record> {
+        self.slots(1)
+    }
+
+    /// Takes `count` slots in a row. There is always a segment that could hold so many: `count` is small.
+    #[inline(always)]
+    fn slots(&self, count: u32) -> Option<*mut Record> {
         let segment = self.segment.load(Ordering::Relaxed);
-        if !segment.is_null() && process::owned() {
-            // SAFETY: a non-null segment of an owned process stays mapped for the life of the image.
-            let index = unsafe { (*segment).next.fetch_add(1, Ordering::Relaxed) };
-            if index < RECORDS_PER_SEGMENT {
-                // SAFETY: records lie directly behind the header; the index was just checked.
-                return Some(unsafe { segment.cast::<Record>().add(1 + index as usize) });
-            }
+        if !segment.is_null()
+            && self.is_current()
+            // SAFETY: a non-null segment of the current epoch stays mapped for the life of the image.
+            && let Some(record) = unsafe { take(segment, count) }
+        {
+            return Some(record);
         }
-        self.slot_after_refill()
+        self.slots_after_refill(count)
     }
 
     #[cold]
     #[inline(never)]
-    fn slot_after_refill(&self) -> Option<*mut Record> {
+    fn slots_after_refill(&self, count: u32) -> Option<*mut Record> {
         if !process::owned() {
             // A fork that no hook saw, or the very first event.
             process::enter(self);
@@ -257,25 +272,82 @@ impl ThreadState {
             }
             let old = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
             self.forget_folds();
-            if !old.is_null() {
+            if !old.is_null() && self.is_current() {
                 arena::close_segment(old);
             }
             let new = arena::take_segment(self.tid());
             if let Some(new) = new {
+                self.epoch.store(process::epoch(), Ordering::Relaxed);
                 self.segment.store(new, Ordering::Relaxed);
             }
             self.busy.store(0, Ordering::Relaxed);
             // SAFETY: take_segment returns a mapped segment that belongs to this thread.
-            let index = unsafe { (*new?).next.fetch_add(1, Ordering::Relaxed) };
-            if index < RECORDS_PER_SEGMENT {
-                // SAFETY: as in `slot`.
-                return Some(unsafe { new?.cast::<Record>().add(1 + index as usize) });
+            if let Some(record) = unsafe { take(new?, count) } {
+                return Some(record);
             }
         }
         process::count_loss(Loss::InSignal);
         None
     }
 }
+
+/// Takes `count` slots in a row from a segment. `None` when it is full; what was left of it is marked as meaning nothing.
+///
+/// # Safety
+/// `segment` must be mapped and belong to the calling thread.
+#[inline(always)]
+unsafe fn take(segment: *mut SegmentHeader, count: u32) -> Option<*mut Record> {
+    // SAFETY: the caller's word.
+    let index = unsafe { (*segment).next.fetch_add(count, Ordering::Relaxed) };
+    // SAFETY: records lie directly behind the header; callers stay below RECORDS_PER_SEGMENT.
+    let record = |index: u32| unsafe { segment.cast::<Record>().add(1 + index as usize) };
+    if index <= RECORDS_PER_SEGMENT - count {
+        return Some(record(index));
+    }
+    for unused in index..RECORDS_PER_SEGMENT {
+        // SAFETY: the fetch_add gave these slots to us.
+        unsafe { (*record(unused)).head.store(annotation::SKIPPED, Ordering::Release) };
+    }
+    None
+}
+
+/// Stores an annotation: its record, and behind it as many more as its payload needs.
+pub fn record_annotation(event: &Event<'_>) {
+    let length = (event.length as usize).min(MAX_PAYLOAD);
+    // SAFETY: the event's maker vouches for the payload.
+    let payload = unsafe { core::slice::from_raw_parts(event.payload, length) };
+    let (inline, rest) = payload.split_at(length.min(INLINE));
+    let thread = state();
+    let Some(first) = thread.slots(1 + rest.len().div_ceil(PER_RECORD) as u32) else { return };
+    for (index, part) in rest.chunks(PER_RECORD).enumerate() {
+        // SAFETY: `slots` gave us these records; the payload lies behind the head, PER_RECORD bytes at most.
+        unsafe {
+            let record = first.add(1 + index);
+            core::ptr::copy_nonoverlapping(part.as_ptr(), record.cast::<u8>().add(4), part.len());
+            (*record).head.store(annotation::CONTINUED, Ordering::Release);
+        }
+    }
+    let mut head = annotation::ANNOTATION | event.kind;
+    if thread.in_vfork() {
+        head |= crate::layout::record_flags::VFORK_CHILD;
+    }
+    // SAFETY: as in `record`; `size`, `ret` and `offset` are INLINE bytes in a row.
+    unsafe {
+        (*first).path = event.name;
+        (*first).start = event.start;
+        (*first).end = event.end;
+        (*first).fd = event.category.cast_signed();
+        (*first).detail = length as u32;
+        core::ptr::copy_nonoverlapping(inline.as_ptr(), (&raw mut (*first).size).cast::<u8>(), inline.len());
+        (*first).extra = event.id;
+        (*first).head.store(head, Ordering::Release);
+    }
+}
+
+const _: () = assert!(
+    core::mem::offset_of!(Record, extra) - core::mem::offset_of!(Record, size) == INLINE
+        && size_of::<Record>() - core::mem::offset_of!(Record, path) == PER_RECORD
+);
 
 /// Stores one record.
 #[inline(always)]
@@ -323,7 +395,7 @@ pub struct Characters {
 pub fn record_folded(call: Call, start: u64, end: u64, made: &Characters) {
     let thread = state();
     let time = end.wrapping_sub(start);
-    if process::owned() {
+    if thread.is_current() {
         for fold in &thread.folds {
             if fold.stream.load(Ordering::Relaxed) == made.stream && fold.call.load(Ordering::Relaxed) == call as u32 {
                 let record = fold.record.load(Ordering::Relaxed);
