@@ -133,6 +133,7 @@ mod tag {
     pub(super) const JSON: u8 = 0x17;
     pub(super) const NAME: u8 = 0x18;
     pub(super) const USAGE: u8 = 0x19;
+    pub(super) const TICKS: u8 = 0x1A;
 }
 
 /// An argument's value.
@@ -158,19 +159,41 @@ pub enum Argument<'a> {
     Name(u32),
     /// What was used from the start of a span to its end: both readings.
     Usage(Usage, Usage),
+    /// A duration in ticks of the clock, before the event's end; told in nanoseconds.
+    Ticks(u64),
 }
 
-/// The arguments of one annotation, packed, on the stack of whoever makes it.
-pub struct Payload {
-    bytes: [core::mem::MaybeUninit<u8>; MAX_PAYLOAD],
+/// The arguments of one annotation, packed, on the stack of whoever makes it; `ROOM` is at most [`MAX_PAYLOAD`].
+pub struct Payload<const ROOM: usize = MAX_PAYLOAD> {
+    bytes: [core::mem::MaybeUninit<u8>; ROOM],
     length: usize,
 }
 
-impl Payload {
+impl<const ROOM: usize> Payload<ROOM> {
     /// No arguments.
     #[inline(always)]
-    pub const fn new() -> Payload {
-        Payload { bytes: [const { core::mem::MaybeUninit::uninit() }; MAX_PAYLOAD], length: 0 }
+    pub const fn new() -> Payload<ROOM> {
+        const { assert!(ROOM <= MAX_PAYLOAD) };
+        Payload { bytes: [const { core::mem::MaybeUninit::uninit() }; ROOM], length: 0 }
+    }
+
+    /// Adds what another one holds; false when there is no room for it.
+    pub fn append<const OTHER: usize>(&mut self, other: &Payload<OTHER>) -> bool {
+        let fits = self.length + other.length <= ROOM;
+        if fits {
+            self.put(other.as_bytes());
+        }
+        fits
+    }
+
+    /// Adds an argument only if all of it fits, text included.
+    pub fn add_whole(&mut self, key: u32, value: Argument<'_>) -> bool {
+        let text = match value {
+            Argument::Text(text) | Argument::CutText(text, _) | Argument::Json(text) => text.len(),
+            Argument::Usage(..) => 80,
+            _ => 0,
+        };
+        self.length + text + 16 <= ROOM && self.add(key, value)
     }
 
     /// What was packed.
@@ -192,7 +215,7 @@ impl Payload {
 
     #[inline(always)]
     fn entry(&mut self, tag: u8, key: u32, value: &[u8]) -> bool {
-        let fits = self.length + 5 + value.len() <= MAX_PAYLOAD;
+        let fits = self.length + 5 + value.len() <= ROOM;
         if fits {
             self.put(&[tag]);
             self.put(&key.to_le_bytes());
@@ -203,7 +226,7 @@ impl Payload {
 
     fn text(&mut self, tag: u8, key: u32, text: &[u8]) -> bool {
         let length = (text.len() as u16).to_le_bytes();
-        let fits = self.length + 7 + text.len() <= MAX_PAYLOAD;
+        let fits = self.length + 7 + text.len() <= ROOM;
         if fits {
             self.entry(tag, key, &length);
             self.put(text);
@@ -232,10 +255,11 @@ impl Payload {
             Argument::CutText(text, whole) => self.cut_text(key, text, whole),
             Argument::Json(text) => self.text(tag::JSON, key, text),
             Argument::Name(id) => self.entry(tag::NAME, key, &id.to_le_bytes()),
+            Argument::Ticks(v) => self.entry(tag::TICKS, key, &v.to_le_bytes()),
             Argument::Usage(from, to) => {
                 let numbers =
                     |usage: &Usage| [usage.thread, usage.thread_user, usage.process, usage.process_user, usage.rss];
-                let fits = self.length + 5 + 80 <= MAX_PAYLOAD && self.entry(tag::USAGE, 0, &[]);
+                let fits = self.length + 5 + 80 <= ROOM && self.entry(tag::USAGE, 0, &[]);
                 if fits {
                     numbers(&from).iter().chain(&numbers(&to)).for_each(|n| self.put(&n.to_le_bytes()));
                 }
@@ -246,7 +270,7 @@ impl Payload {
 
     #[cold]
     fn cut_text(&mut self, key: u32, text: &[u8], whole: u32) -> bool {
-        let Some(room) = (MAX_PAYLOAD - self.length).checked_sub(11) else { return false };
+        let Some(room) = (ROOM - self.length).checked_sub(11) else { return false };
         // Not in the middle of a character.
         let mut end = text.len().min(room);
         while end > 0 && end < text.len() && text[end] & 0xC0 == 0x80 {
@@ -259,7 +283,7 @@ impl Payload {
     }
 }
 
-impl Default for Payload {
+impl<const ROOM: usize> Default for Payload<ROOM> {
     fn default() -> Self {
         Payload::new()
     }
@@ -330,6 +354,7 @@ impl<'a> Arguments<'a> {
                 Argument::Json(self.bytes(usize::from(length))?)
             }
             tag::NAME => Argument::Name(u32::from_le_bytes(self.take::<4>()?)),
+            tag::TICKS => Argument::Ticks(u64::from_le_bytes(self.take::<8>()?)),
             tag::USAGE => Argument::Usage(self.usage()?, self.usage()?),
             _ => return None,
         };
@@ -354,7 +379,7 @@ mod tests {
     use super::*;
 
     fn check(values: &[Argument<'_>]) {
-        let mut payload = Payload::new();
+        let mut payload = Payload::<MAX_PAYLOAD>::new();
         for (key, value) in values.iter().enumerate() {
             assert!(payload.add(key as u32, *value), "{value:?}");
         }
@@ -378,6 +403,7 @@ mod tests {
             Argument::CutText(b"be", 2000),
             Argument::Json(b"[1]"),
             Argument::Name(77),
+            Argument::Ticks(1 << 33),
             Argument::Usage(usage, Usage::default()),
             Argument::Int(-5),
         ]);
@@ -386,7 +412,7 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_and_then_refused() {
         let long = [b'x'; MAX_PAYLOAD];
-        let mut payload = Payload::new();
+        let mut payload = Payload::<MAX_PAYLOAD>::new();
         assert!(payload.add(1, Argument::Text(&long)));
         let (_, value) = arguments(payload.as_bytes()).next().expect("the cut text");
         assert!(
@@ -400,7 +426,7 @@ mod tests {
     fn texts_are_not_cut_within_a_character() {
         let mut long = [b'x'; MAX_PAYLOAD];
         long[MAX_PAYLOAD - 13..MAX_PAYLOAD - 10].copy_from_slice("€".as_bytes());
-        let mut payload = Payload::new();
+        let mut payload = Payload::<MAX_PAYLOAD>::new();
         assert!(payload.add(1, Argument::Text(&long)));
         let (_, value) = arguments(payload.as_bytes()).next().expect("the cut text");
         assert!(matches!(value, Argument::CutText(text, _) if text.len() == MAX_PAYLOAD - 13));
@@ -408,7 +434,7 @@ mod tests {
 
     #[test]
     fn damaged_payloads_end_early() {
-        let mut payload = Payload::new();
+        let mut payload = Payload::<MAX_PAYLOAD>::new();
         payload.add(1, Argument::Text(b"hello"));
         let bytes = payload.as_bytes();
         for end in 0..bytes.len() {

@@ -365,6 +365,8 @@ pub mod options {
     pub const WAIT_WHEN_FULL: u32 = 2;
     /// No supervisor will come: grow at once, never nap.
     pub const UNSUPERVISED: u32 = 4;
+    /// Spans tell what processor time and memory they used.
+    pub const SPAN_USAGE: u32 = 8;
 }
 
 /// The control page of a supervisor, mapped by every traced process.

@@ -226,6 +226,9 @@ pub fn run_at_end(sudden: bool) {
 fn set_up(given: &Start<'_>) -> Option<()> {
     let control = arena::connect(given.live)?;
     clock::set(control.clock, given.gettime);
+    if control.options & options::SPAN_USAGE != 0 {
+        table::local().wants_usage.store(1, Ordering::Relaxed);
+    }
 
     let Some(base) = arena::claim(control) else {
         count_loss(Loss::NoArena);

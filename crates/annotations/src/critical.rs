@@ -1,0 +1,105 @@
+//! What `#[critical_path]` expands to: the pointcuts of aspect-style annotation.
+//!
+//! | pointcut | what is told |
+//! |---|---|
+//! | `before`, `after` | only the start, only the end of a span on the thread's stack |
+//! | `around` | the span |
+//! | `before_async`, `after_async` | only the start, only the end of an async span; a common `scope` pairs them, across threads |
+//! | `around_async` | the async span |
+
+use weftline_recorder::annotation::{Argument, Kind};
+
+use crate::args::Args;
+use crate::span::Site;
+use crate::text::Text;
+use crate::{front, recorder};
+
+static SCOPE: Text = Text::new("scope");
+
+/// One end of a span on the thread's stack, told by itself.
+pub struct Pointcut;
+
+impl Pointcut {
+    /// Tells that the function begins.
+    pub fn before(site: &'static Site) {
+        tell(site, Kind::Begin, None, 0);
+    }
+
+    /// Tells that it ended when the guard is dropped, by return or panic.
+    #[must_use = "the end is told when this is dropped"]
+    pub fn after(site: &'static Site) -> impl Drop {
+        AtEnd { site, kind: Kind::End, scope: None }
+    }
+}
+
+/// One end of an async span, or both.
+pub struct AsyncPointcut;
+
+impl AsyncPointcut {
+    /// Tells that it begins.
+    pub fn before(site: &'static Site, scope: Option<&'static Text>) {
+        tell(site, Kind::AsyncBegin, scope, shared_id(site, scope));
+    }
+
+    /// Tells that it ended when the guard is dropped.
+    #[must_use = "the end is told when this is dropped"]
+    pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
+        AtEnd { site, kind: Kind::AsyncEnd, scope }
+    }
+
+    /// Tells the whole span when the guard is dropped.
+    #[must_use = "the span ends when this is dropped"]
+    pub fn around(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
+        let start = recorder::recording().map_or(0, front::now);
+        Around { site, scope, start }
+    }
+}
+
+/// The id of a span whose two ends are told apart: whoever names the same scope means the same span.
+fn shared_id(site: &Site, scope: Option<&Text>) -> u64 {
+    front::id_of(scope.unwrap_or(&site.name).as_str())
+}
+
+fn tell(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64) {
+    if let Some(table) = recorder::recording() {
+        let now = front::now(table);
+        tell_span(site, kind, scope, id, now, now);
+    }
+}
+
+fn tell_span(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64, start: u64, end: u64) {
+    if let Some(table) = recorder::recording() {
+        let mut args = Args::new();
+        if let Some(scope) = scope {
+            args.put(SCOPE.id(table), Argument::Name(scope.id(table)));
+        }
+        front::emit(table, &site.told(table, kind, start, end, id), args.as_bytes());
+    }
+}
+
+struct AtEnd {
+    site: &'static Site,
+    kind: Kind,
+    scope: Option<&'static Text>,
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let id = if self.kind == Kind::AsyncEnd { shared_id(self.site, self.scope) } else { 0 };
+        tell(self.site, self.kind, self.scope, id);
+    }
+}
+
+struct Around {
+    site: &'static Site,
+    scope: Option<&'static Text>,
+    start: u64,
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        if let Some(table) = recorder::recording().filter(|_| self.start != 0) {
+            tell_span(self.site, Kind::AsyncSpan, self.scope, front::new_id(), self.start, front::now(table));
+        }
+    }
+}

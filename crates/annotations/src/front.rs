@@ -1,0 +1,91 @@
+//! For front-ends of other languages: names made at run time, events by hand.
+//!
+//! A front-end asks [`crate::recorder::recording`] whether there is anything to do, reads [`now`] before and after, interns names (ids
+//! hold for one [`epoch`]), packs arguments into a [`Payload`] and calls [`emit`].
+#![allow(unsafe_code, reason = "calls through the recorder's table")]
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use weftline_recorder::annotation::{Argument, Event, Kind, MAX_PAYLOAD, Payload, Usage};
+pub use weftline_recorder::table::{Table, binding};
+
+/// The recorder's clock.
+#[inline(always)]
+pub fn now(table: &Table) -> u64 {
+    (table.ticks)()
+}
+
+/// Name ids hold as long as this stays the same.
+#[inline(always)]
+pub fn epoch(table: &Table) -> u32 {
+    table.epoch.load(Ordering::Relaxed)
+}
+
+/// Name id of a text; 0 when the recorder has no room for it, which it counts.
+pub fn intern(table: &Table, text: &[u8]) -> u32 {
+    // SAFETY: a slice is a readable text of its length.
+    unsafe { (table.intern)(text.as_ptr(), text.len()) }
+}
+
+/// What the calling thread and the process have used so far.
+pub fn usage(table: &Table) -> Usage {
+    let mut usage = Usage::default();
+    // SAFETY: room for one reading.
+    unsafe { (table.usage)(&raw mut usage) };
+    usage
+}
+
+/// A reading of what was used, if the user wants spans to tell that.
+#[inline(always)]
+pub fn wanted_usage(table: &Table) -> Option<Usage> {
+    (table.wants_usage.load(Ordering::Relaxed) != 0).then(|| usage(table))
+}
+
+/// What an event tells besides its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// What kind of event.
+    pub kind: Kind,
+    /// Name id of its name.
+    pub name: u32,
+    /// Name id of its category; 0 for none.
+    pub category: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Id of an async span or a flow.
+    pub id: u64,
+}
+
+/// Stores an event.
+#[inline(always)]
+pub fn emit(table: &Table, told: &Told, payload: &[u8]) {
+    let event = Event {
+        kind: told.kind as u32,
+        name: told.name,
+        category: told.category,
+        length: payload.len() as u32,
+        start: told.start,
+        end: told.end,
+        id: told.id,
+        payload: payload.as_ptr(),
+        borrowed: PhantomData,
+    };
+    // SAFETY: a complete event whose payload is a slice of the length given.
+    unsafe { (table.event)(&raw const event) };
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// An id for an async span that no other one of this process has.
+pub fn new_id() -> u64 {
+    let count = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    u64::from(std::process::id()) << 40 | (count & 0xFF_FFFF_FFFF)
+}
+
+/// An id made from a text: whoever knows the text can end what another thread began.
+pub fn id_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

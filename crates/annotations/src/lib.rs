@@ -1,0 +1,53 @@
+//! Annotate Rust code: what a program tells of itself lands in the same trace as the I/O calls it makes.
+//!
+//! ```
+//! #[weftline::trace(args(index))]
+//! fn load(index: usize) -> usize {
+//!     let _span = weftline::span!("decode", index = index, codec = "png");
+//!     weftline::counter!("queue", length = 3);
+//!     index * 2
+//! }
+//! assert_eq!(load(21), 42);
+//! ```
+//!
+//! Run the program under `weft run`, and its spans are in the run. Run it by itself, and each annotation costs a load and a
+//! branch. Nothing here panics, blocks or writes to a file; a trace that cannot be written is counted and told by `weft`, never here.
+//!
+//! - [`span!`], [`instant!`], [`counter!`], [`meta!`] annotate a place; [`macro@trace`] and [`macro@critical_path`] a function.
+//! - [`Traced`] times a future by its polls and by its whole life; the attributes use it for `async fn`.
+//! - With the feature `tracing`, [`layer()`](layer::layer) makes spans of the crate `tracing` appear as well.
+//! - [`front`] is for those who build a front-end for another language on this crate; [`recorder`] finds the process's one recorder.
+#![deny(unsafe_code)]
+
+mod args;
+mod critical;
+pub mod front;
+mod future;
+#[cfg(feature = "tracing")]
+pub mod layer;
+mod macros;
+mod moment;
+pub mod recorder;
+mod span;
+mod text;
+
+pub use args::Value;
+pub use future::Traced;
+pub use span::Span;
+pub use weftline_macros::{critical_path, trace};
+
+/// What the macros expand to. Not for direct use: it changes with them.
+#[doc(hidden)]
+pub mod expansion {
+    pub use crate::args::{Args, Debugged, Displayed};
+    pub use crate::critical::{AsyncPointcut, Pointcut};
+    pub use crate::moment::{counter, instant, meta};
+    pub use crate::span::Site;
+    pub use crate::text::Text;
+}
+
+/// Is anything recorded at the moment? For annotations whose arguments are costly to make.
+#[inline(always)]
+pub fn is_on() -> bool {
+    recorder::recording().is_some()
+}

@@ -1,0 +1,93 @@
+//! Spans on the thread's stack.
+
+use weftline_recorder::annotation::{Kind, Usage};
+use weftline_recorder::table::Table;
+
+use crate::args::{Args, Value};
+use crate::front::{self, Told};
+use crate::recorder;
+use crate::text::Text;
+
+/// A place in the program that makes events: its name and category.
+#[derive(Debug)]
+pub struct Site {
+    pub(crate) name: Text,
+    pub(crate) category: Text,
+}
+
+impl Site {
+    /// A place, usually a `static`.
+    pub const fn new(name: &'static str, category: &'static str) -> Site {
+        Site { name: Text::new(name), category: Text::new(category) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn told(&self, table: &Table, kind: Kind, start: u64, end: u64, id: u64) -> Told {
+        Told { kind, name: self.name.id(table), category: self.category.id(table), start, end, id }
+    }
+}
+
+/// A span from its making to its drop, be that by return, `?` or panic.
+#[must_use = "a span ends where it is dropped: give it a name, such as `_span`"]
+pub struct Span(Option<Open>);
+
+struct Open {
+    table: &'static Table,
+    site: &'static Site,
+    start: u64,
+    usage: Option<Usage>,
+    args: Args,
+}
+
+impl Span {
+    /// Begins a span; `fill` adds its arguments and is called only when something is recorded.
+    #[inline(always)]
+    pub fn enter(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) -> Span {
+        match recorder::recording() {
+            None => Span(None),
+            Some(table) => {
+                let mut args = Args::new();
+                fill(table, &mut args);
+                let usage = front::wanted_usage(table);
+                Span(Some(Open { table, site, start: front::now(table), usage, args }))
+            }
+        }
+    }
+
+    /// Adds an argument that is known only later.
+    pub fn record(&mut self, key: &'static str, value: &(impl Value + ?Sized)) {
+        if let Some(open) = &mut self.0 {
+            let key = front::intern(open.table, key.as_bytes());
+            value.with(&mut |argument| open.args.put(key, argument));
+        }
+    }
+
+    /// Is this span recorded?
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for Span {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.end();
+        }
+    }
+}
+
+impl Open {
+    #[inline]
+    fn end(&mut self) {
+        let end = front::now(self.table);
+        if let Some(from) = self.usage {
+            self.args.put_usage(from, front::usage(self.table));
+        }
+        if std::thread::panicking() {
+            self.args.put(front::intern(self.table, b"error"), front::Argument::Text(b"panic"));
+        }
+        let told = self.site.told(self.table, Kind::Span, self.start, end, 0);
+        front::emit(self.table, &told, self.args.as_bytes());
+    }
+}
