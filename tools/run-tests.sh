@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 python=${WEFT_VENV:-target/venv}/bin/python3
 "$python" -m unittest discover --start-directory tools/perfetto
-"$python" -m unittest discover --start-directory bench/capture
+"$python" -m unittest discover --start-directory bench
 
 if cargo nextest --version >/dev/null 2>&1; then
     # nextest does not run documentation tests.

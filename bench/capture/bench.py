@@ -15,12 +15,20 @@ import tempfile
 import time
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+
 import measure
 import table
 import tracers
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+LAYOUT = table.Layout(
+    first="added by tracing",
+    columns={"untraced": "untraced", "weft": "weft", "dftracer": "DFTracer", "strace": "strace"},
+    incumbent="dftracer",
+    marker="bench-capture",
+)
 KINDS = {
     "pread": "4 KiB pread",
     "pwrite": "4 KiB pwrite",
@@ -319,12 +327,12 @@ def main() -> int:
         print(f"bench.py: {failure}", file=sys.stderr)
         return 1
     facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
-    text = table.report(bench.rows, facts, bench.notes)
+    text = table.report(LAYOUT, bench.rows, facts, bench.notes)
     print(text)
     results = options.json or options.work / "results.json"
-    results.write_text(table.as_json(bench.rows, facts, bench.notes))
+    results.write_text(table.as_json(LAYOUT, bench.rows, facts, bench.notes))
     if options.update:
-        table.update(options.update, text)
+        table.update(LAYOUT, options.update, text)
     missed = any(row.reached is False for row in bench.rows)
     return 1 if missed and options.gate else 0
 

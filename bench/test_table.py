@@ -2,7 +2,10 @@
 
 import unittest
 
-from table import Row, markdown, verdicts
+from table import Layout, Row, markdown, verdicts
+
+COLUMNS = {"untraced": "untraced", "weft": "weft", "dftracer": "DFTracer", "strace": "strace"}
+LAYOUT = Layout("added by tracing", COLUMNS, "dftracer", "bench-capture")
 
 
 def row(weft: float | None, bar: float | None = 60, threads: int = 1) -> Row:
@@ -12,17 +15,17 @@ def row(weft: float | None, bar: float | None = 60, threads: int = 1) -> Row:
 class Table(unittest.TestCase):
     def check(self, rows: list[Row], cells: list[str], verdict: str) -> None:
         """Compares the first row's cells and the verdicts below the table."""
-        line = markdown(rows).splitlines()[2]
+        line = markdown(LAYOUT, rows).splitlines()[2]
         self.assertEqual([cell.strip() for cell in line.strip("|").split("|")], cells)
-        self.assertEqual(verdicts(rows), verdict)
+        self.assertEqual(verdicts(LAYOUT, rows), verdict)
 
     def test_reached(self):
         cells = ["ns per call", "pread", "1", "500", "42", "4,200", "–", "100×", "≤ 60", "reached"]
-        self.check([row(42)], cells, "- ns per call: reached; at worst 42, bar 60 (pread with 1 threads)")
+        self.check([row(42)], cells, "- ns per call: reached; at worst 42, bar 60 (pread, threads 1)")
 
     def test_the_worst_row_decides(self):
         cells = ["ns per call", "pread", "1", "500", "42", "4,200", "–", "100×", "≤ 60", "reached"]
-        verdict = "- ns per call: NOT REACHED; at worst 84, bar 60 (pread with 4 threads)"
+        verdict = "- ns per call: NOT REACHED; at worst 84, bar 60 (pread, threads 4)"
         self.check([row(42), row(84, threads=4)], cells, verdict)
 
     def test_nothing_to_judge(self):

@@ -6,10 +6,25 @@ import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-COLUMNS = ("untraced", "weft", "dftracer", "strace")
-HEADINGS = {"untraced": "untraced", "weft": "weft", "dftracer": "DFTracer", "strace": "strace"}
-BEGIN = "<!-- bench-capture: begin -->"
-END = "<!-- bench-capture: end -->"
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a benchmark's table are: heading by key of `Row.values`, and what the incumbent is called."""
+
+    first: str
+    columns: dict[str, str]
+    incumbent: str
+    # The part of a document between two comments with this name is the benchmark's.
+    marker: str
+    variant: str = "threads"
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- {self.marker}: begin -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- {self.marker}: end -->"
 
 
 @dataclass
@@ -18,7 +33,7 @@ class Row:
 
     what: str
     workload: str
-    threads: int | None
+    variant: int | str | None
     values: dict[str, float | None]
     bar: float | None = None
     digits: int = 0
@@ -29,19 +44,19 @@ class Row:
         weft = self.values.get("weft")
         return None if self.bar is None or weft is None else weft <= self.bar
 
-    @property
-    def ratio(self) -> float | None:
-        weft, incumbent = self.values.get("weft"), self.values.get("dftracer")
-        return incumbent / weft if weft and incumbent and weft > 0 else None
+    def ratio(self, incumbent: str) -> float | None:
+        weft, other = self.values.get("weft"), self.values.get(incumbent)
+        return other / weft if weft and other and weft > 0 else None
 
-    def cells(self) -> list[str]:
+    def cells(self, layout: Layout) -> list[str]:
         verdict = {None: "", True: "reached", False: "**not reached**"}[self.reached]
+        ratio = self.ratio(layout.incumbent)
         return [
             self.what,
             self.workload,
-            str(self.threads or ""),
-            *(number(self.values.get(column), self.digits) for column in COLUMNS),
-            "" if self.ratio is None else f"{self.ratio:.3g}×",
+            str(self.variant or ""),
+            *(number(self.values.get(column), self.digits) for column in layout.columns),
+            "" if ratio is None else f"{ratio:.3g}×",
             "" if self.bar is None else f"≤ {number(self.bar, self.digits)}",
             verdict,
         ]
@@ -51,12 +66,13 @@ def number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
-def markdown(rows: list[Row]) -> str:
+def markdown(layout: Layout, rows: list[Row]) -> str:
     """The table, padded so that it reads well in a terminal too."""
-    heading = ["added by tracing", "workload", "threads", *(HEADINGS[column] for column in COLUMNS)]
-    lines = [[*heading, "DFTracer ÷ weft", "bar", ""]] + [row.cells() for row in rows]
+    heading = [layout.first, "workload", layout.variant, *layout.columns.values()]
+    ratio = f"{layout.columns[layout.incumbent]} ÷ weft"
+    lines = [[*heading, ratio, "bar", ""]] + [row.cells(layout) for row in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    left = {0, 1, 9}
+    left = {0, 1, len(widths) - 1}
 
     def shown(line: list[str]) -> str:
         cells = (
@@ -68,7 +84,7 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join([shown(lines[0]), rule, *map(shown, lines[1:])])
 
 
-def verdicts(rows: list[Row]) -> str:
+def verdicts(layout: Layout, rows: list[Row]) -> str:
     """One line per bar: its worst row decides."""
     lines = []
     for what in dict.fromkeys(row.what for row in rows):
@@ -76,7 +92,7 @@ def verdicts(rows: list[Row]) -> str:
         if not judged:
             continue
         worst = max(judged, key=lambda row: row.values["weft"] / row.bar)
-        where = " ".join(filter(None, [worst.workload, f"with {worst.threads} threads" if worst.threads else ""]))
+        where = ", ".join(filter(None, [worst.workload, f"{layout.variant} {worst.variant}" if worst.variant else ""]))
         state = "reached" if all(row.reached for row in judged) else "NOT REACHED"
         value, bar = number(worst.values["weft"], worst.digits), number(worst.bar, worst.digits)
         lines.append(f"- {what}: {state}; at worst {value}, bar {bar} ({where})")
@@ -108,23 +124,23 @@ def lines_of(path: str) -> list[str]:
         return []
 
 
-def report(rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
-    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), markdown(rows) + "\n"]
-    if judged := verdicts(rows):
+def report(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
+    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), markdown(layout, rows) + "\n"]
+    if judged := verdicts(layout, rows):
         parts.append(judged + "\n")
     if notes:
         parts.append("".join(f"- {note}\n" for note in notes))
     return "\n".join(parts)
 
 
-def as_json(rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
-    listed = [{**asdict(row), "reached": row.reached, "ratio": row.ratio} for row in rows]
+def as_json(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
+    listed = [{**asdict(row), "reached": row.reached, "ratio": row.ratio(layout.incumbent)} for row in rows]
     return json.dumps({"machine": facts, "rows": listed, "notes": notes}, indent=1) + "\n"
 
 
-def update(document: Path, text: str) -> None:
+def update(layout: Layout, document: Path, text: str) -> None:
     """Replaces what stands between the two markers of a document."""
     old = document.read_text()
-    before, rest = old.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    document.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    before, rest = old.split(layout.begin, 1)
+    after = rest.split(layout.end, 1)[1]
+    document.write_text(f"{before}{layout.begin}\n\n{text}\n{layout.end}{after}")
