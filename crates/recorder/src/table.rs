@@ -72,28 +72,27 @@ pub struct Table {
 // SAFETY: functions and atomics.
 unsafe impl Sync for Table {}
 
-const fn table(on: u32) -> Table {
-    Table {
-        magic: MAGIC,
-        size: size_of::<Table>() as u32,
-        on: AtomicU32::new(on),
-        epoch: AtomicU32::new(1),
-        wants_usage: AtomicU32::new(0),
-        ticks,
-        intern,
-        event,
-        usage: read_usage,
-        start,
-        stop,
-        bind,
-        at_end,
-    }
-}
+static LOCAL: Table = Table {
+    magic: MAGIC,
+    size: size_of::<Table>() as u32,
+    on: AtomicU32::new(on::OFF),
+    epoch: AtomicU32::new(1),
+    wants_usage: AtomicU32::new(0),
+    ticks,
+    intern,
+    event,
+    usage: read_usage,
+    start,
+    stop,
+    bind,
+    at_end,
+};
 
-static LOCAL: Table = table(on::OFF);
-
-/// Stands in every cell until somebody has looked: its `on` sends the first caller to do so.
-static UNKNOWN: Table = table(on::UNKNOWN);
+/// Stands in every cell until somebody has looked: its `on` sends the first caller to do so. It refers to nothing of the recorder, so a
+/// library that always uses another one's does not even contain it, nor its thread-local storage, of which a process has little.
+static UNKNOWN: Table = nothing::table(on::UNKNOWN);
+/// Stands there after a look that found none.
+static ABSENT: Table = nothing::table(on::OFF);
 
 /// The table that this library uses. The dynamic linker may let all libraries of the process share one such cell; it makes no difference.
 #[allow(non_upper_case_globals, reason = "a C symbol")]
@@ -113,6 +112,11 @@ pub fn current() -> &'static Table {
 /// This library's own recorder.
 pub fn local() -> &'static Table {
     &LOCAL
+}
+
+/// A recorder that records nothing and cannot be started: for a library that carries none and has found none.
+pub fn absent() -> &'static Table {
+    &ABSENT
 }
 
 /// Makes `table` the one that this library uses.
@@ -220,4 +224,51 @@ extern "C" fn bind(binding: u32) -> c_int {
 
 extern "C" fn at_end(then: Option<extern "C" fn(c_int)>) {
     process::call_at_end(then);
+}
+
+/// Entry points of a recorder that is not there.
+mod nothing {
+    use super::{AtomicU32, Event, MAGIC, Table, Usage, c_int};
+
+    pub(super) const fn table(on: u32) -> Table {
+        Table {
+            magic: MAGIC,
+            size: size_of::<Table>() as u32,
+            on: AtomicU32::new(on),
+            epoch: AtomicU32::new(0),
+            wants_usage: AtomicU32::new(0),
+            ticks,
+            intern,
+            event,
+            usage,
+            start,
+            stop,
+            bind,
+            at_end,
+        }
+    }
+
+    extern "C" fn ticks() -> u64 {
+        0
+    }
+
+    unsafe extern "C" fn intern(_: *const u8, _: usize) -> u32 {
+        0
+    }
+
+    unsafe extern "C" fn event(_: *const Event<'_>) {}
+
+    unsafe extern "C" fn usage(_: *mut Usage) {}
+
+    unsafe extern "C" fn start(_: *const u8, _: usize) -> c_int {
+        -1
+    }
+
+    extern "C" fn stop(_: c_int) {}
+
+    extern "C" fn bind(_: u32) -> c_int {
+        -1
+    }
+
+    extern "C" fn at_end(_: Option<extern "C" fn(c_int)>) {}
 }
