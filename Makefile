@@ -8,7 +8,8 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 # `weft run` finds its library beside itself, so tests and demos need only the path of `weft`.
-PRODUCT := --release --package weftline-cli --package weftline-preload
+PRODUCT := --release --package weftline-cli --package weftline-preload \
+	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check check-fmt check-clippy check-tidy check-docs bench-capture install clean

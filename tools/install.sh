@@ -1,12 +1,15 @@
 #!/bin/sh
 # Installs a built weft: tools/install.sh WEFT PREFIX
-# WEFT is the binary in cargo's target directory; the library it injects lies beside it.
+# WEFT is the binary in cargo's target directory; the libraries lie beside it, headers come from this checkout.
 set -eu
 weft=$1
 prefix=$2
+built=$(dirname "$weft")
+root=$(dirname "$0")/..
+capi=$root/crates/capi
 
 install -D -m 755 "$weft" "$prefix/bin/weft"
-install -D -m 755 "$(dirname "$weft")/libweft_preload.so" "$prefix/lib/weftline/libweft_preload.so"
+install -D -m 755 "$built/libweft_preload.so" "$prefix/lib/weftline/libweft_preload.so"
 
 man="$prefix/share/man/man1"
 mkdir -p "$man"
@@ -19,5 +22,36 @@ completions() {
 completions bash bash-completion/completions/weft
 completions zsh zsh/site-functions/_weft
 completions fish fish/vendor_completions.d/weft.fish
+
+# C and C++. Debugging information is most of the libraries' size and serves only those who build Weftline.
+library() {
+    install -D -m "$1" "$built/$2" "$prefix/$3"
+    ! command -v strip >/dev/null || strip --strip-debug "$prefix/$3"
+}
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml" | head -n 1)
+filled() {
+    mkdir -p "$(dirname "$prefix/$2")"
+    sed "s/@VERSION@/$version/g" "$1" >"$prefix/$2"
+}
+library 755 libweft.so "lib/libweft.so.$version"
+ln -sf "libweft.so.$version" "$prefix/lib/libweft.so.0"
+ln -sf libweft.so.0 "$prefix/lib/libweft.so"
+library 644 libweft.a lib/libweft.a
+for header in weft.h weft.hpp; do
+    install -D -m 644 "$capi/include/$header" "$prefix/include/$header"
+done
+filled "$capi/weft.pc.in" lib/pkgconfig/weft.pc
+install -D -m 644 "$capi/cmake/WeftConfig.cmake" "$prefix/lib/cmake/Weft/WeftConfig.cmake"
+filled "$capi/cmake/WeftConfigVersion.cmake.in" lib/cmake/Weft/WeftConfigVersion.cmake
+
+# Drop-ins, in a place of their own: they must not shadow a real DFTracer or PerfFlowAspect.
+compat=lib/weftline/compat
+library 755 libdftracer_core.so $compat/lib/libdftracer_core.so.4.3.0
+ln -sf libdftracer_core.so.4.3.0 "$prefix/$compat/lib/libdftracer_core.so"
+ln -sf libdftracer_core.so.4.3.0 "$prefix/$compat/lib/libdftracer_preload.so"
+install -D -m 644 "$capi/dftracer/include/dftracer/dftracer.h" "$prefix/$compat/include/dftracer/dftracer.h"
+filled "$capi/dftracer/weft-dftracer.pc.in" lib/pkgconfig/weft-dftracer.pc
+library 755 libperfflow_runtime.so $compat/lib/libperfflow_runtime.so
+filled "$capi/perfflow/weft-perfflow.pc.in" lib/pkgconfig/weft-perfflow.pc
 
 echo "installed $prefix/bin/weft; \`weft doctor\` checks this machine"

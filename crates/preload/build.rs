@@ -14,5 +14,7 @@ fn main() {
     // Calls inside the library must not go through the hooks of another interposer, nor depend on lazy binding.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,now");
     println!("cargo::rustc-cdylib-link-arg=-nostartfiles");
+    // Places all over the process may hold addresses of hooks, and thread ends are told to it: `dlclose` must not unload it.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libweft_preload.so");
 }

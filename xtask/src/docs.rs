@@ -1,10 +1,12 @@
 //! Documents that mirror code: the release build prints them, this chore keeps `docs/` equal to them.
 //!
-//! The generator is the product itself (`weft docs <name>`), so a document cannot describe another program.
+//! The generator is the product itself (`weft docs <name>`), so a document cannot describe another program. The C header is made
+//! from source (`header`).
 
 use std::fs;
+use std::path::PathBuf;
 
-use crate::repo;
+use crate::{header, repo};
 
 /// Each is `weft docs NAME` and `docs/NAME.md`.
 const GENERATED: [&str; 3] = ["hooks", "env", "cli"];
@@ -20,10 +22,13 @@ pub(crate) fn run(mode: Mode) -> Result<(), String> {
     if !weft.exists() {
         return Err(format!("{} is missing; `make build` makes it", repo::shown(&weft)));
     }
-    let mut stale = Vec::new();
+    let mut documents: Vec<(PathBuf, String)> = vec![header::expected()?];
     for name in GENERATED {
-        let expected = repo::output(&weft, &["docs", name])?;
         let path = repo::root().join("docs").join(format!("{name}.md"));
+        documents.push((path, repo::output(&weft, &["docs", name])?));
+    }
+    let mut stale = Vec::new();
+    for (path, expected) in documents {
         let present = fs::read_to_string(&path).unwrap_or_default();
         if present == expected {
             continue;

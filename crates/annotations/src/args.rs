@@ -1,6 +1,7 @@
 //! Arguments: values of the program, packed for the recorder.
 
 use std::fmt::{self, Write};
+use std::ops::Deref;
 
 use weftline_recorder::annotation::{Argument, MAX_PAYLOAD, Payload, Usage};
 use weftline_recorder::table::Table;
@@ -11,8 +12,15 @@ use crate::text::Text;
 const SMALL: usize = 152;
 /// Text that `?value` and `%value` keep at most.
 const FORMATTED: usize = 512;
+/// Text after which they stop to look how much more there is: a vector may have millions of elements. The length that is told is then
+/// the least there can be.
+const LOOKED_AT: usize = 64 << 10;
 
 /// A value that can be an argument of an event.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of an event as it is",
+    note = "write `?value` to tell it by its `Debug`, `%value` by its `Display`, or implement `weftline::Value`"
+)]
 pub trait Value {
     /// Calls `take` with the value as the trace keeps it.
     fn with(&self, take: &mut dyn FnMut(Argument<'_>));
@@ -112,6 +120,55 @@ impl<T: fmt::Display> Value for Displayed<T> {
     }
 }
 
+/// A value of which nothing is known: told as [`Value`], else by its `Debug`, else not at all.
+///
+/// The compiler looks for `add_to` here, then in what this derefs to, and takes the first one whose bounds hold.
+pub struct Any<'a, T: ?Sized>(AnyDebug<'a, T>);
+/// What [`Any`] falls back to.
+pub struct AnyDebug<'a, T: ?Sized>(AnyElse<'a, T>);
+/// What [`AnyDebug`] falls back to.
+pub struct AnyElse<'a, T: ?Sized>(&'a T);
+
+impl<'a, T: ?Sized> Any<'a, T> {
+    /// Of this value.
+    pub fn new(value: &'a T) -> Any<'a, T> {
+        Any(AnyDebug(AnyElse(value)))
+    }
+}
+
+impl<T: Value + ?Sized> Any<'_, T> {
+    /// Adds it.
+    pub fn add_to(&self, args: &mut Args, table: &Table, key: &Text) {
+        args.add(table, key, self.0.0.0);
+    }
+}
+
+impl<T: fmt::Debug + ?Sized> AnyDebug<'_, T> {
+    /// Adds its `Debug` text.
+    pub fn add_to(&self, args: &mut Args, table: &Table, key: &Text) {
+        args.add(table, key, &Debugged(self.0.0));
+    }
+}
+
+impl<T: ?Sized> AnyElse<'_, T> {
+    /// Adds nothing.
+    pub fn add_to(&self, _: &mut Args, _: &Table, _: &Text) {}
+}
+
+impl<'a, T: ?Sized> Deref for Any<'a, T> {
+    type Target = AnyDebug<'a, T>;
+    fn deref(&self) -> &AnyDebug<'a, T> {
+        &self.0
+    }
+}
+
+impl<'a, T: ?Sized> Deref for AnyDebug<'a, T> {
+    type Target = AnyElse<'a, T>;
+    fn deref(&self) -> &AnyElse<'a, T> {
+        &self.0
+    }
+}
+
 /// The beginning of a text, and how long the whole would be.
 struct Limited {
     text: [u8; FORMATTED],
@@ -131,13 +188,13 @@ impl Write for Limited {
         self.text[self.kept..self.kept + end].copy_from_slice(&part.as_bytes()[..end]);
         self.kept += end;
         self.whole += part.len();
-        Ok(())
+        if self.whole < LOOKED_AT { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
 fn formatted(text: fmt::Arguments<'_>, take: &mut dyn FnMut(Argument<'_>)) {
     let mut out = Limited { text: [0; FORMATTED], kept: 0, whole: 0 };
-    // A `Debug` that gives up half-way is told as far as it came.
+    // A `Debug` that gives up half-way is told as far as it came, as is one that was stopped.
     let _ = out.write_fmt(text);
     let kept = &out.text[..out.kept];
     take(if out.kept == out.whole { Argument::Text(kept) } else { Argument::CutText(kept, out.whole as u32) });
@@ -158,37 +215,37 @@ impl Args {
     }
 
     /// Adds a value. What does not fit any more is left out; long texts are cut.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, table: &Table, key: &Text, value: &(impl Value + ?Sized)) {
         let key = key.id(table);
         value.with(&mut |argument| self.put(key, argument));
     }
 
-    #[inline]
-    pub(crate) fn put(&mut self, key: u32, argument: Argument<'_>) {
-        match &mut self.large {
-            None if self.small.add_whole(key, argument) => {}
-            Some(large) => {
-                large.add(key, argument);
-            }
-            None => self.grow(key, argument),
+    /// Adds a value under the name id of its key.
+    #[inline(always)]
+    pub fn put(&mut self, key: u32, argument: Argument<'_>) {
+        if self.large.is_some() || !self.small.add_whole(key, argument) {
+            self.put_large(key, argument);
         }
     }
 
     #[cold]
-    fn grow(&mut self, key: u32, argument: Argument<'_>) {
-        let mut large = Box::new(Payload::new());
-        large.append(&self.small);
+    fn put_large(&mut self, key: u32, argument: Argument<'_>) {
+        let large = self.large.get_or_insert_with(|| {
+            let mut large = Box::new(Payload::new());
+            large.append(&self.small);
+            large
+        });
         large.add(key, argument);
-        self.large = Some(large);
     }
 
     pub(crate) fn put_usage(&mut self, from: Usage, to: Usage) {
         self.put(0, Argument::Usage(from, to));
     }
 
+    /// All of them, packed.
     #[inline(always)]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         match &self.large {
             None => self.small.as_bytes(),
             Some(large) => large.as_bytes(),
@@ -235,6 +292,23 @@ mod tests {
             }
         });
         assert_eq!(kept, (511, 805));
+    }
+
+    #[test]
+    fn nobody_looks_at_the_end_of_a_huge_value() {
+        let elements = std::cell::Cell::new(0);
+        let counted = fmt::from_fn(|f| {
+            elements.set(elements.get() + 1);
+            f.write_str("element")
+        });
+        let mut whole = 0;
+        Debugged(fmt::from_fn(|f| f.debug_list().entries(std::iter::repeat_n(&counted, 1_000_000)).finish())).with(
+            &mut |argument| match argument {
+                Argument::CutText(text, length) => whole = (length as usize).max(text.len()),
+                other => panic!("{other:?}"),
+            },
+        );
+        assert!((LOOKED_AT..LOOKED_AT + 10).contains(&whole) && elements.get() < LOOKED_AT, "{whole}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `around_async` | the async span |
 
 use weftline_recorder::annotation::{Argument, Kind};
+use weftline_recorder::table::Table;
 
 use crate::args::Args;
 use crate::span::Site;
@@ -15,20 +16,26 @@ use crate::text::Text;
 use crate::{front, recorder};
 
 static SCOPE: Text = Text::new("scope");
+static ERROR: Text = Text::new("error");
+
+/// Adds the scope of a span that is told whole.
+pub fn add_scope(args: &mut Args, table: &Table, scope: &'static str) {
+    args.add(table, &SCOPE, scope);
+}
 
 /// One end of a span on the thread's stack, told by itself.
 pub struct Pointcut;
 
 impl Pointcut {
     /// Tells that the function begins.
-    pub fn before(site: &'static Site) {
-        tell(site, Kind::Begin, None, 0);
+    pub fn before(site: &'static Site, scope: Option<&'static Text>) {
+        tell(site, Kind::Begin, scope, 0);
     }
 
     /// Tells that it ended when the guard is dropped, by return or panic.
     #[must_use = "the end is told when this is dropped"]
-    pub fn after(site: &'static Site) -> impl Drop {
-        AtEnd { site, kind: Kind::End, scope: None }
+    pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
+        AtEnd { site, kind: Kind::End, scope }
     }
 }
 
@@ -72,6 +79,9 @@ fn tell_span(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: 
         let mut args = Args::new();
         if let Some(scope) = scope {
             args.put(SCOPE.id(table), Argument::Name(scope.id(table)));
+        }
+        if kind != Kind::Begin && kind != Kind::AsyncBegin && std::thread::panicking() {
+            args.put(ERROR.id(table), Argument::Text(b"panic"));
         }
         front::emit(table, &site.told(table, kind, start, end, id), args.as_bytes());
     }

@@ -7,7 +7,9 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use crate::args::Args;
 pub use weftline_recorder::annotation::{Argument, Event, Kind, MAX_PAYLOAD, Payload, Usage};
+use weftline_recorder::table::on;
 pub use weftline_recorder::table::{Table, binding};
 
 /// The recorder's clock.
@@ -20,6 +22,12 @@ pub fn now(table: &Table) -> u64 {
 #[inline(always)]
 pub fn epoch(table: &Table) -> u32 {
     table.epoch.load(Ordering::Relaxed)
+}
+
+/// Does the table still record, with the name ids of that epoch? What was begun before may only be told if so.
+#[inline(always)]
+pub fn still(table: &Table, begun: u32) -> bool {
+    table.on.load(Ordering::Relaxed) == on::ON && epoch(table) == begun
 }
 
 /// Name id of a text; 0 when the recorder has no room for it, which it counts.

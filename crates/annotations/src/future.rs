@@ -4,6 +4,7 @@
 //! between threads, so it is an async span: from the first poll to the end, with the number of polls and the time spent in them. A
 //! future that is dropped before it is done says so.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,7 +13,7 @@ use pin_project_lite::pin_project;
 use weftline_recorder::annotation::{Argument, Kind};
 use weftline_recorder::table::Table;
 
-use crate::args::Args;
+use crate::args::{Args, Displayed};
 use crate::front;
 use crate::recorder;
 use crate::span::{Site, Span};
@@ -21,6 +22,7 @@ use crate::text::Text;
 static POLLS: Text = Text::new("polls");
 static BUSY: Text = Text::new("busy_ns");
 static DROPPED: Text = Text::new("dropped");
+static ERROR: Text = Text::new("error");
 
 pin_project! {
     /// A future whose polls and life are recorded: `load(path).await` becomes `Traced::new(&SITE, load(path)).await`.
@@ -40,12 +42,39 @@ impl<F> Traced<F> {
 
     /// As [`Traced::new`], with arguments; `fill` is called only when something is recorded.
     pub fn with(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args), future: F) -> Traced<F> {
-        let open = recorder::recording().map(|table| {
-            let mut args = Args::new();
-            fill(table, &mut args);
-            Open { table, start: None, polls: 0, busy: 0, args }
-        });
-        Traced { future, life: Life { site, open } }
+        Traced::of(Life::begin(site, fill), future)
+    }
+
+    /// As [`Traced::with`], where the future takes what the arguments were made of.
+    #[doc(hidden)]
+    pub fn of(life: Life, future: F) -> Traced<F> {
+        Traced { future, life }
+    }
+}
+
+impl<F: Future> Traced<F> {
+    /// Polls; `look` may add arguments when it sees the result.
+    fn poll_and(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        look: impl FnOnce(&F::Output, &'static Table, &mut Args),
+    ) -> Poll<F::Output> {
+        let this = self.project();
+        if !this.life.enter() {
+            return this.future.poll(context);
+        }
+        let polled = {
+            let _poll = Span::enter(this.life.site, |_, _| {});
+            this.future.poll(context)
+        };
+        this.life.leave();
+        if let Poll::Ready(result) = &polled {
+            if let Some(open) = &mut this.life.open {
+                look(result, open.table, &mut open.args);
+            }
+            this.life.end(false);
+        }
+        polled
     }
 }
 
@@ -53,49 +82,93 @@ impl<F: Future> Future for Traced<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let Some(table) = this.life.begin() else { return this.future.poll(context) };
-        let before = front::now(table);
-        let polled = {
-            let _poll = Span::enter(this.life.site, |_, _| {});
-            this.future.poll(context)
-        };
-        this.life.add(before, front::now(table), polled.is_ready());
-        polled
+        self.poll_and(context, |_, _, _| {})
+    }
+}
+
+pin_project! {
+    /// A [`Traced`] future that also records the error it ends with.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct TracedResult<F> {
+        #[pin]
+        traced: Traced<F>,
+    }
+}
+
+impl<F> TracedResult<F> {
+    /// See [`Traced::of`].
+    pub fn of(life: Life, future: F) -> TracedResult<F> {
+        TracedResult { traced: Traced::of(life, future) }
+    }
+}
+
+impl<T, E: Display, F: Future<Output = Result<T, E>>> Future for TracedResult<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().traced.poll_and(context, |result, table, args| {
+            if let Err(error) = result {
+                args.add(table, &ERROR, &Displayed(error));
+            }
+        })
     }
 }
 
 /// What is known of a future between its polls; tells it when dropped in between.
-struct Life {
+pub struct Life {
     site: &'static Site,
     open: Option<Open>,
 }
 
 struct Open {
     table: &'static Table,
+    epoch: u32,
     start: Option<u64>,
+    /// When the poll under way began.
+    entered: Option<u64>,
     polls: u64,
     busy: u64,
     args: Args,
 }
 
-impl Life {
-    fn begin(&mut self) -> Option<&'static Table> {
-        if self.open.is_none() {
-            let table = recorder::recording()?;
-            self.open = Some(Open { table, start: None, polls: 0, busy: 0, args: Args::new() });
-        }
-        self.open.as_ref().map(|open| open.table)
+impl Open {
+    fn new(table: &'static Table) -> Open {
+        Open { table, epoch: front::epoch(table), start: None, entered: None, polls: 0, busy: 0, args: Args::new() }
     }
 
-    fn add(&mut self, from: u64, to: u64, done: bool) {
-        if let Some(open) = &mut self.open {
-            open.start.get_or_insert(from);
-            open.polls += 1;
-            open.busy += to.saturating_sub(from);
+    fn leave(&mut self, now: u64) {
+        self.busy += self.entered.take().map_or(0, |entered| now.saturating_sub(entered));
+    }
+}
+
+impl Life {
+    /// That of a future which is about to be made; `fill` is called only when something is recorded.
+    pub fn begin(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) -> Life {
+        let open = recorder::recording().map(|table| {
+            let mut open = Open::new(table);
+            fill(table, &mut open.args);
+            open
+        });
+        Life { site, open }
+    }
+
+    /// A poll begins; is it recorded?
+    fn enter(&mut self) -> bool {
+        let Some(table) = recorder::recording() else { return false };
+        let open = self.open.get_or_insert_with(|| Open::new(table));
+        if !front::still(open.table, open.epoch) {
+            *open = Open::new(table);
         }
-        if done {
-            self.end(false);
+        let now = front::now(table);
+        open.start.get_or_insert(now);
+        open.entered = Some(now);
+        open.polls += 1;
+        true
+    }
+
+    fn leave(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.leave(front::now(open.table));
         }
     }
 
@@ -105,12 +178,20 @@ impl Life {
             return;
         };
         let table = open.table;
+        if !front::still(table, open.epoch) {
+            return;
+        }
+        let now = front::now(table);
+        // A poll that panics is not left otherwise.
+        open.leave(now);
         open.args.put(POLLS.id(table), Argument::UInt(open.polls));
         open.args.put(BUSY.id(table), Argument::Ticks(open.busy));
-        if dropped {
+        if std::thread::panicking() {
+            open.args.put(ERROR.id(table), Argument::Text(b"panic"));
+        } else if dropped {
             open.args.put(DROPPED.id(table), Argument::Bool(true));
         }
-        let told = self.site.told(table, Kind::AsyncSpan, start, front::now(table), front::new_id());
+        let told = self.site.told(table, Kind::AsyncSpan, start, now, front::new_id());
         front::emit(table, &told, open.args.as_bytes());
     }
 }

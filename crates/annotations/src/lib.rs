@@ -15,7 +15,7 @@
 //!
 //! - [`span!`], [`instant!`], [`counter!`], [`meta!`] annotate a place; [`macro@trace`] and [`macro@critical_path`] a function.
 //! - [`Traced`] times a future by its polls and by its whole life; the attributes use it for `async fn`.
-//! - With the feature `tracing`, [`layer()`](layer::layer) makes spans of the crate `tracing` appear as well.
+//! - With the feature `tracing`, `layer()` makes spans of the crate `tracing` appear as well.
 //! - [`front`] is for those who build a front-end for another language on this crate; [`recorder`] finds the process's one recorder.
 #![deny(unsafe_code)]
 
@@ -33,16 +33,19 @@ mod text;
 
 pub use args::Value;
 pub use future::Traced;
+#[cfg(feature = "tracing")]
+pub use layer::layer;
 pub use span::Span;
 pub use weftline_macros::{critical_path, trace};
 
 /// What the macros expand to. Not for direct use: it changes with them.
 #[doc(hidden)]
 pub mod expansion {
-    pub use crate::args::{Args, Debugged, Displayed};
-    pub use crate::critical::{AsyncPointcut, Pointcut};
+    pub use crate::args::{Any, Args, Debugged, Displayed};
+    pub use crate::critical::{AsyncPointcut, Pointcut, add_scope};
+    pub use crate::future::{Life, TracedResult};
     pub use crate::moment::{counter, instant, meta};
-    pub use crate::span::Site;
+    pub use crate::span::{Site, call, note_error};
     pub use crate::text::Text;
 }
 

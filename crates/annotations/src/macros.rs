@@ -1,9 +1,12 @@
 //! The macros: each place becomes a `static` with its name and keys, and one safe call.
+//!
+//! The names of these statics are visible to the program's own expressions, so they are such as no program has.
 
 /// A span from here to the end of the enclosing block.
 ///
 /// `span!("name")`, `span!("name", key = value, …)`, `span!(cat: "io", "name", …)`. Values implement [`Value`](crate::Value);
-/// `?value` tells any value by its `Debug`, `%value` by its `Display`. Bind it: `let _span = span!(…);`.
+/// `key = ?value` tells any value by its `Debug`, `key = %value` by its `Display`; `key`, `?key` and `%key` stand for `key = key` and so
+/// on. Bind it: `let _span = span!(…);`.
 #[macro_export]
 macro_rules! span {
     (cat: $cat:expr, $name:expr $(, $($fields:tt)*)?) => {
@@ -43,12 +46,12 @@ macro_rules! meta {
 #[macro_export]
 macro_rules! __site {
     (enter, $cat:expr, $name:expr $(, $($fields:tt)*)?) => {{
-        static SITE: $crate::expansion::Site = $crate::expansion::Site::new($name, $cat);
-        $crate::Span::enter(&SITE, |_table, _args| { $crate::__fields!(_table, _args, $($($fields)*)?); })
+        static __WEFTLINE_SITE: $crate::expansion::Site = $crate::expansion::Site::new($name, $cat);
+        $crate::Span::enter(&__WEFTLINE_SITE, |_table, _args| { $crate::__fields!(_table, _args, $($($fields)*)?); })
     }};
     ($what:ident, $cat:expr, $name:expr $(, $($fields:tt)*)?) => {{
-        static SITE: $crate::expansion::Site = $crate::expansion::Site::new($name, $cat);
-        $crate::expansion::$what(&SITE, |_table, _args| { $crate::__fields!(_table, _args, $($($fields)*)?); });
+        static __WEFTLINE_SITE: $crate::expansion::Site = $crate::expansion::Site::new($name, $cat);
+        $crate::expansion::$what(&__WEFTLINE_SITE, |_table, _args| { $crate::__fields!(_table, _args, $($($fields)*)?); });
     }};
 }
 
@@ -56,6 +59,12 @@ macro_rules! __site {
 #[macro_export]
 macro_rules! __fields {
     ($table:ident, $args:ident $(,)?) => {};
+    ($table:ident, $args:ident, ? $key:ident $(, $($rest:tt)*)?) => {
+        $crate::__fields!($table, $args, $key = ? $key $(, $($rest)*)?);
+    };
+    ($table:ident, $args:ident, % $key:ident $(, $($rest:tt)*)?) => {
+        $crate::__fields!($table, $args, $key = % $key $(, $($rest)*)?);
+    };
     ($table:ident, $args:ident, $key:ident = ? $value:expr $(, $($rest:tt)*)?) => {
         $crate::__field!($table, $args, stringify!($key), $crate::expansion::Debugged(&$value));
         $crate::__fields!($table, $args, $($($rest)*)?);
@@ -78,7 +87,7 @@ macro_rules! __fields {
 #[macro_export]
 macro_rules! __field {
     ($table:ident, $args:ident, $key:expr, $value:expr) => {{
-        static KEY: $crate::expansion::Text = $crate::expansion::Text::new($key);
-        $args.add($table, &KEY, &$value);
+        static __WEFTLINE_KEY: $crate::expansion::Text = $crate::expansion::Text::new($key);
+        $args.add($table, &__WEFTLINE_KEY, &$value);
     }};
 }

@@ -1,9 +1,11 @@
 //! Spans on the thread's stack.
 
+use std::fmt::Display;
+
 use weftline_recorder::annotation::{Kind, Usage};
 use weftline_recorder::table::Table;
 
-use crate::args::{Args, Value};
+use crate::args::{Args, Displayed, Value};
 use crate::front::{self, Told};
 use crate::recorder;
 use crate::text::Text;
@@ -34,6 +36,7 @@ pub struct Span(Option<Open>);
 struct Open {
     table: &'static Table,
     site: &'static Site,
+    epoch: u32,
     start: u64,
     usage: Option<Usage>,
     args: Args,
@@ -48,15 +51,17 @@ impl Span {
             Some(table) => {
                 let mut args = Args::new();
                 fill(table, &mut args);
-                let usage = front::wanted_usage(table);
-                Span(Some(Open { table, site, start: front::now(table), usage, args }))
+                let (epoch, usage) = (front::epoch(table), front::wanted_usage(table));
+                Span(Some(Open { table, site, epoch, start: front::now(table), usage, args }))
             }
         }
     }
 
     /// Adds an argument that is known only later.
     pub fn record(&mut self, key: &'static str, value: &(impl Value + ?Sized)) {
-        if let Some(open) = &mut self.0 {
+        if let Some(open) = &mut self.0
+            && front::still(open.table, open.epoch)
+        {
             let key = front::intern(open.table, key.as_bytes());
             value.with(&mut |argument| open.args.put(key, argument));
         }
@@ -78,9 +83,14 @@ impl Drop for Span {
 }
 
 impl Open {
-    #[inline]
+    /// Out of line, so that all of a span that is off is inlined: 2.4 ns with this inlined, 0.8 ns without.
+    #[inline(never)]
     fn end(&mut self) {
         let end = front::now(self.table);
+        // The ids of its arguments belong to the recording that it was begun in.
+        if !front::still(self.table, self.epoch) {
+            return;
+        }
         if let Some(from) = self.usage {
             self.args.put_usage(from, front::usage(self.table));
         }
@@ -89,5 +99,18 @@ impl Open {
         }
         let told = self.site.told(self.table, Kind::Span, self.start, end, 0);
         front::emit(self.table, &told, self.args.as_bytes());
+    }
+}
+
+/// Calls `function`, once. A closure that is passed on may hand out what it was given; one that is called in place may not.
+#[inline(always)]
+pub fn call<T>(function: impl FnOnce() -> T) -> T {
+    function()
+}
+
+/// Records the error of a result.
+pub fn note_error<T, E: Display>(span: &mut Span, result: &Result<T, E>) {
+    if let Err(error) = result {
+        span.record("error", &Displayed(error));
     }
 }

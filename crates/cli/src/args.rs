@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Info(ReadArgs),
     /// Tell whether a run is valid, complete and covered; exit 1 when events were lost or files are damaged
     Check(ReadArgs),
-    /// Turn what a killed run left into trace files; every other verb does so by itself
+    /// Turn what killed runs and programs left into trace files; every other verb does so by itself for its run
     Recover(RecoverArgs),
     /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
     Env(EnvArgs),
@@ -97,6 +97,9 @@ pub(crate) struct RunArgs {
     /// Record processes and annotations, no I/O calls
     #[arg(long)]
     pub(crate) no_io: bool,
+    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span)
+    #[arg(long)]
+    pub(crate) span_usage: bool,
     /// Keep at most this much trace on this node, dropping the oldest (500M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_size: Option<u64>,
@@ -136,11 +139,16 @@ pub(crate) struct ReadArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// A run directory [default: the newest run in weft-runs]
-    pub(crate) run: Option<PathBuf>,
+    /// Run directories, directories with traces of programs that recorded themselves, or what the names of these begin with [default: the
+    /// newest run in weft-runs, and the working directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
     /// Print nothing when all is well
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// The calling process has ended, though it still waits: it cannot finish its trace itself
+    #[arg(long, hide = true)]
+    pub(crate) ended: bool,
 }
 
 #[derive(Debug, Args)]

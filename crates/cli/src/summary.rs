@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use weftline_format::manifest::{CallTotal, FileTotal, State, SupervisorRecord};
+use weftline_format::manifest::{CallTotal, FileTotal, SpanTotal, State, SupervisorRecord};
 
 use crate::ledger::{self, Direction};
 use crate::terminal::{self, Paint};
@@ -17,6 +17,7 @@ pub(crate) struct Totals {
     pub(crate) cpu_ns: u64,
     pub(crate) drain_cpu_ns: u64,
     pub(crate) calls: Vec<CallTotal>,
+    pub(crate) spans: Vec<SpanTotal>,
     pub(crate) files: Vec<FileTotal>,
     pub(crate) losses: BTreeMap<String, u64>,
     pub(crate) dropped_members: u64,
@@ -29,6 +30,7 @@ impl Totals {
     /// Adds up records.
     pub(crate) fn of(records: &[SupervisorRecord]) -> Totals {
         let mut calls: BTreeMap<(String, String), CallTotal> = BTreeMap::new();
+        let mut spans: BTreeMap<(String, String), SpanTotal> = BTreeMap::new();
         let mut files: BTreeMap<String, FileTotal> = BTreeMap::new();
         let mut losses = BTreeMap::new();
         let mut pids = std::collections::BTreeSet::new();
@@ -43,6 +45,15 @@ impl Totals {
                 sum.count += call.count;
                 sum.time_ns += call.time_ns;
                 sum.bytes += call.bytes;
+            }
+            for span in &record.spans {
+                let sum = spans.entry((span.cat.clone(), span.name.clone())).or_insert_with(|| SpanTotal {
+                    name: span.name.clone(),
+                    cat: span.cat.clone(),
+                    ..SpanTotal::default()
+                });
+                sum.count += span.count;
+                sum.time_ns += span.time_ns;
             }
             for file in &record.files {
                 let sum = files
@@ -66,6 +77,8 @@ impl Totals {
         }
         let mut calls: Vec<CallTotal> = calls.into_values().collect();
         calls.sort_by_key(|call| std::cmp::Reverse(call.time_ns));
+        let mut spans: Vec<SpanTotal> = spans.into_values().collect();
+        spans.sort_by_key(|span| std::cmp::Reverse(span.time_ns));
         let mut files: Vec<FileTotal> = files.into_values().collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.time_ns));
         let sum = |part: fn(&SupervisorRecord) -> u64| records.iter().map(part).sum();
@@ -77,6 +90,7 @@ impl Totals {
             cpu_ns: sum(|record| record.cpu_ns),
             drain_cpu_ns: sum(|record| record.drain_cpu_ns),
             calls,
+            spans,
             files,
             losses,
             dropped_members: sum(|record| record.dropped_members),
@@ -164,6 +178,9 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         if !by_bytes.is_empty() {
             let _ = write!(out, "\n{}", calls("calls by bytes", by_bytes.into_iter().take(5), paint));
         }
+        if !totals.spans.is_empty() {
+            let _ = write!(out, "\n{}", spans(totals.spans.iter().take(10), paint));
+        }
         // Pipes and sockets take time too, but a name like `pipe:[105364]` helps nobody while there are files to show.
         let (named, nameless): (Vec<&FileTotal>, Vec<&FileTotal>) =
             totals.files.iter().partition(|file| file.path.starts_with('/'));
@@ -199,6 +216,21 @@ fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Pai
             terminal::time(call.time_ns),
             terminal::time(call.time_ns / call.count.max(1)),
             if call.bytes > 0 { terminal::bytes(call.bytes) } else { "-".into() },
+        ]);
+    }
+    heading(&terminal::table(&rows, "  "), paint)
+}
+
+fn spans<'a>(spans: impl Iterator<Item = &'a SpanTotal>, paint: Paint) -> String {
+    let mut rows =
+        vec![vec!["spans by time".to_owned(), "count".into(), "time".into(), "mean".into(), "category".into()]];
+    for span in spans {
+        rows.push(vec![
+            shortened(&terminal::printable(&span.name), 56),
+            terminal::count(span.count),
+            terminal::time(span.time_ns),
+            terminal::time(span.time_ns / span.count.max(1)),
+            if span.cat.is_empty() { "-".into() } else { shortened(&terminal::printable(&span.cat), 24) },
         ]);
     }
     heading(&terminal::table(&rows, "  "), paint)
@@ -241,5 +273,49 @@ fn shortened(path: &str, width: usize) -> String {
         path.to_owned()
     } else {
         format!("…{}", path.chars().skip(length - width + 1).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(spans: &[(&str, &str, u64, u64)]) -> SupervisorRecord {
+        let total = |(name, cat, count, time_ns): &(&str, &str, u64, u64)| SpanTotal {
+            name: (*name).to_owned(),
+            cat: (*cat).to_owned(),
+            count: *count,
+            time_ns: *time_ns,
+        };
+        let process = weftline_format::manifest::ProcessRecord { events: 1, ..Default::default() };
+        SupervisorRecord { spans: spans.iter().map(total).collect(), processes: vec![process], ..Default::default() }
+    }
+
+    /// Lines of the table of spans, without the spaces that align it.
+    fn check(records: &[SupervisorRecord], expected: &[&str]) {
+        let paint = terminal::Terminal::new(crate::args::Color::Never).stdout();
+        let text = text("run", 0, records, paint);
+        let lines = text.lines().skip_while(|line| !line.contains("spans by time")).take_while(|line| !line.is_empty());
+        let lines: Vec<String> = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines, expected, "{text}");
+    }
+
+    #[test]
+    fn spans_of_all_nodes_are_added_up() {
+        let heading = "spans by time count time mean category";
+        check(&[record(&[])], &[]);
+        check(
+            &[
+                record(&[("step", "train", 2, 4_000_000), ("load", "data", 1, 5_000_000)]),
+                record(&[("step", "train", 2, 4_000_000)]),
+            ],
+            &[heading, "step 4 8.0 ms 2.0 ms train", "load 1 5.0 ms 5.0 ms data"],
+        );
+        let many: Vec<(String, u64)> = (1..=12).map(|n| (format!("s{n}"), n)).collect();
+        let many: Vec<(&str, &str, u64, u64)> =
+            many.iter().map(|(name, n)| (name.as_str(), "", *n, n * 1_000_000)).collect();
+        let lines: Vec<String> = (3..=12).rev().map(|n| format!("s{n} {n} {n}.0 ms 1.0 ms -")).collect();
+        let lines: Vec<&str> = [heading].into_iter().chain(lines.iter().map(String::as_str)).collect();
+        check(&[record(&many)], &lines);
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use weftline_recorder::arena as recorder_arena;
 use weftline_recorder::layout::{
     ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT,
-    GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT,
+    GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT, Piece,
     ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
 };
 use weftline_recorder::names::{self, NameHeader};
@@ -24,10 +24,21 @@ use weftline_recorder::names::{self, NameHeader};
 pub(crate) use mapping::{ControlFacts, ControlPage};
 use mapping::{Mapping, reserve};
 
+/// Copies a plain field that another process may be writing.
+macro_rules! copy {
+    ($at:ident . $field:ident) => {
+        // A volatile read keeps the compiler from assuming that two reads agree.
+        (&raw const (*$at).$field).read_volatile()
+    };
+}
+
+/// Processes of one family that make growth pieces at the same moment, at most; of more some would leave traces.
+const MADE_AT_ONCE: usize = 64;
+
 /// Which segment of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SegmentAt {
-    pub piece: u8,
+    pub piece: u16,
     pub index: u8,
 }
 
@@ -59,6 +70,41 @@ pub(crate) struct RecordFacts {
     pub ret: i64,
     pub offset: i64,
     pub extra: u64,
+}
+
+/// The records of one segment.
+#[derive(Clone, Copy)]
+pub(crate) struct Records<'a> {
+    first: *const Record,
+    arena: std::marker::PhantomData<&'a Arena>,
+}
+
+impl Records<'_> {
+    /// A record, or nothing when it was never finished.
+    #[inline]
+    pub(crate) fn get(self, index: u32) -> Option<RecordFacts> {
+        if index >= RECORDS_PER_SEGMENT {
+            return None;
+        }
+        // SAFETY: the segment stays mapped while the arena is borrowed, and the index was checked; plain fields were published by
+        // `head`.
+        unsafe {
+            let record = self.first.add(index as usize);
+            let head = (*record).head.load(Ordering::Acquire);
+            (head != 0).then(|| RecordFacts {
+                head,
+                path: copy!(record.path),
+                start: copy!(record.start),
+                end: copy!(record.end),
+                fd: copy!(record.fd),
+                detail: copy!(record.detail),
+                size: copy!(record.size),
+                ret: copy!(record.ret),
+                offset: copy!(record.offset),
+                extra: copy!(record.extra),
+            })
+        }
+    }
 }
 
 /// What a process slot says from its birth on.
@@ -95,21 +141,14 @@ pub(crate) struct SlotEnd {
     pub losses: [u64; LOSS_REASONS],
 }
 
-/// Copies a plain field that another process may be writing.
-macro_rules! copy {
-    ($at:ident . $field:ident) => {
-        // A volatile read keeps the compiler from assuming that two reads agree.
-        (&raw const (*$at).$field).read_volatile()
-    };
-}
-
 /// One arena: its base piece, and growth pieces as far as they were needed.
 pub(crate) struct Arena {
     number: u64,
     directory: PathBuf,
     inode: u64,
     base: Mapping,
-    grown: Vec<OnceLock<Mapping>>,
+    /// Made when the first one is needed, which in most arenas is never.
+    grown: OnceLock<Box<[OnceLock<Mapping>]>>,
 }
 
 impl Arena {
@@ -125,7 +164,8 @@ impl Arena {
         let mut head = vec![0u64; PROCESSES_AT / size_of::<u64>()];
         // SAFETY: the buffer is zero, aligned and large enough for the header, and nobody else knows it.
         unsafe { recorder_arena::init_arena(head.as_mut_ptr().cast(), number, clock) };
-        let bytes: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        // What is written of the header lies in its first page; the rest of the file is zero anyway.
+        let bytes: Vec<u8> = head[..512].iter().flat_map(|word| word.to_ne_bytes()).collect();
         file.write_all_at(&bytes, 0).inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
         })
@@ -141,8 +181,7 @@ impl Arena {
 
     fn around(directory: &Path, number: u64, base: Mapping) -> io::Result<Arena> {
         let inode = std::fs::metadata(Arena::path(directory, number))?.ino();
-        let grown = (1..MAX_PIECES).map(|_| OnceLock::new()).collect();
-        Ok(Arena { number, directory: directory.to_owned(), inode, base, grown })
+        Ok(Arena { number, directory: directory.to_owned(), inode, base, grown: OnceLock::new() })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -164,7 +203,8 @@ impl Arena {
         if index == 0 {
             return Some(self.base.at.as_ptr());
         }
-        let cell = self.grown.get(index - 1)?;
+        let grown = self.grown.get_or_init(|| (1..MAX_PIECES).map(|_| OnceLock::new()).collect());
+        let cell = grown.get(index - 1)?;
         if cell.get().is_none() {
             let path = self.directory.join(format!("a{}.{index}", self.number));
             // A second mapping of the same piece, made by another thread at the same time, is simply dropped.
@@ -199,7 +239,7 @@ impl Arena {
             used.extend(
                 (0..count)
                     .filter(|index| free >> index & 1 == 0)
-                    .map(|index| SegmentAt { piece: piece as u8, index: index as u8 }),
+                    .map(|index| SegmentAt { piece: piece as u16, index: index as u8 }),
             );
         }
         used
@@ -232,30 +272,16 @@ impl Arena {
         }
     }
 
-    /// A record, or nothing when it was never finished.
-    #[inline]
-    pub(crate) fn record(&self, at: SegmentAt, index: u32) -> Option<RecordFacts> {
-        if index >= RECORDS_PER_SEGMENT {
-            return None;
-        }
+    /// The records of a segment; nothing when its piece cannot be mapped.
+    pub(crate) fn records(&self, at: SegmentAt) -> Option<Records<'_>> {
         let segment = self.segment(at)?;
-        // SAFETY: records lie behind the header, and the index was checked; plain fields were published by `head`.
-        unsafe {
-            let record = segment.cast::<Record>().add(1 + index as usize);
-            let head = (*record).head.load(Ordering::Acquire);
-            (head != 0).then(|| RecordFacts {
-                head,
-                path: copy!(record.path),
-                start: copy!(record.start),
-                end: copy!(record.end),
-                fd: copy!(record.fd),
-                detail: copy!(record.detail),
-                size: copy!(record.size),
-                ret: copy!(record.ret),
-                offset: copy!(record.offset),
-                extra: copy!(record.extra),
-            })
-        }
+        // SAFETY: records lie directly behind the header, inside the segment.
+        Some(Records { first: unsafe { segment.cast::<Record>().add(1) }, arena: std::marker::PhantomData })
+    }
+
+    /// A record, or nothing when it was never finished.
+    pub(crate) fn record(&self, at: SegmentAt, index: u32) -> Option<RecordFacts> {
+        self.records(at)?.get(index)
     }
 
     /// Notes in a segment which member its records go to; 0 takes it back.
@@ -388,11 +414,12 @@ impl Arena {
         let slots = self.slots_used() as usize;
         let heap =
             (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
+        let header = std::mem::offset_of!(ArenaHeader, pieces) + self.pieces_touched() * size_of::<Piece>();
         let base = self.base.at.as_ptr();
         // SAFETY: no process uses the arena (all its slots are free), and these parts lie inside the base piece. The header
         // goes first: whoever looks at a half-reset arena sees none.
         unsafe {
-            base.write_bytes(0, size_of::<ArenaHeader>());
+            base.write_bytes(0, header);
             base.add(PROCESSES_AT).write_bytes(0, slots * size_of::<ProcessSlot>());
             self.wipe_index(heap);
             base.add(BASE_HEAP_AT).write_bytes(0, heap);
@@ -439,14 +466,23 @@ impl Arena {
 
     /// Unmaps and removes all growth pieces.
     fn remove_growth(&mut self) {
-        for index in 1..MAX_PIECES {
-            let made = self.header().pieces[index].used_for.load(Ordering::Acquire) != piece_use::NONE;
-            let mapped = self.grown[index - 1].take().is_some();
-            if made || mapped {
-                // It may never have come into being; what is left over goes with the directory.
-                let _ = std::fs::remove_file(self.directory.join(format!("a{}.{index}", self.number)));
-            }
+        let mapped = self.grown.take().unwrap_or_default();
+        let touched = self.pieces_touched();
+        let is_there = |index: &usize| {
+            let made =
+                *index < touched && self.header().pieces[*index].used_for.load(Ordering::Acquire) != piece_use::NONE;
+            made || mapped.get(index - 1).is_some_and(|piece| piece.get().is_some())
+        };
+        for index in (1..touched.max(mapped.len() + 1)).filter(is_there) {
+            // It may never have come into being; what is left over goes with the directory.
+            let _ = std::fs::remove_file(self.directory.join(format!("a{}.{index}", self.number)));
         }
+    }
+
+    /// Pieces of the header's list that were ever touched: those in use, and some that processes may have been making when they
+    /// died. Pages of the list that nobody touched need not be.
+    fn pieces_touched(&self) -> usize {
+        (self.pieces_used() + MADE_AT_ONCE).min(MAX_PIECES)
     }
 
     /// Removes the arena's files.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use weftline_format::manifest::{CallTotal, ClockAnchor, State, SupervisorRecord};
+use weftline_format::manifest::{CallTotal, ClockAnchor, State, SupervisorRecord, record_stem};
 use weftline_recorder::layout::{RECORDS_PER_SEGMENT, process_state};
 use weftline_recorder::{clock, sys};
 
@@ -22,7 +22,7 @@ use crate::output::TraceFile;
 use crate::pool::Pool;
 use crate::record::{self, LastLook};
 use crate::stop::{self, Stop};
-use crate::totals::{FileSums, merge_calls};
+use crate::totals::{FileSums, SpanSums, merge_calls};
 use crate::watch::Watched;
 use crate::worker::{Shared, Workers};
 use crate::{DrainError, Result};
@@ -109,9 +109,10 @@ pub struct Drain {
     untraced: Vec<Untraced>,
     /// Start times of processes by pid and namespace.
     starts: HashMap<(u32, u64), u64>,
-    /// Images that ended; their calls are in `calls`, their files in the workers' sums.
+    /// Images that ended; their calls and spans are in the next two, their files in the workers' sums.
     entries: Vec<Entry>,
     calls: Vec<CallTotal>,
+    spans: SpanSums,
     record: SupervisorRecord,
     sleep: Duration,
     cpu_start: u64,
@@ -124,14 +125,15 @@ impl Drain {
         let cpu_start = sys::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let patterns = Patterns { include: given.include, exclude: given.exclude };
         let filter = Filter::new(&patterns)?;
-        Settings { patterns }.write(&live.directory)?;
+        Settings { patterns, ..Settings::default() }.write(&live.directory)?;
         let host = live.host.clone();
         let shared = Arc::new(Shared {
             run: run.to_owned(),
             filter,
             budget: Budget::new(given.max_size),
             journal: Mutex::new(Journal::open(&live.directory.join("journal"))?),
-            short: Arc::new(Mutex::new(TraceFile::new(short_name(&host.name, host.pid, host.start)))),
+            short: Arc::new(Mutex::new(TraceFile::new(short_name(&host.name, host.pid, host.start, live.session)))),
+            separate_files: false,
             files: Mutex::default(),
             messages: Mutex::default(),
         });
@@ -139,6 +141,7 @@ impl Drain {
             host: live.host.name.clone(),
             pid: live.host.pid,
             start: live.host.start,
+            session: live.session,
             boot: live.host.boot.clone(),
             started_ns: live.started_ns,
             clocks: vec![clock_reading(&mut live)],
@@ -161,6 +164,7 @@ impl Drain {
             starts: HashMap::new(),
             entries: Vec::new(),
             calls: Vec::new(),
+            spans: SpanSums::default(),
             record,
             sleep: POLL_LEAST,
             cpu_start,
@@ -243,11 +247,12 @@ impl Drain {
             files.merge_all(&lock(&watched.image.totals).files);
             let entry = record::entry(&watched.image, &last);
             merge_calls(&mut self.calls, &entry.calls);
+            self.spans.merge_totals(&entry.spans);
             self.entries.push(entry);
         }
         let dropped = self.shared.budget.dropped();
         let mut record = std::mem::take(&mut self.record);
-        record::fill(&mut record, &self.entries, std::mem::take(&mut self.calls), &files);
+        record::fill(&mut record, &self.entries, std::mem::take(&mut self.calls), &files, &self.spans);
         record.state = if survivors.is_empty() { State::Complete } else { State::Open };
         record.ended_ns = clock::read(libc::CLOCK_REALTIME) as i64;
         record.clocks.push(clock_reading(&mut self.live));
@@ -324,8 +329,8 @@ impl Drain {
 }
 
 /// Name of the file that short images of one supervisor share.
-pub(crate) fn short_name(host: &str, pid: u32, start: u64) -> String {
-    format!("{host}-short-{pid}-{start}.pfw.gz")
+pub(crate) fn short_name(host: &str, pid: u32, start: u64, session: u32) -> String {
+    format!("{}.pfw.gz", record_stem(&format!("{host}-short"), pid, start, session))
 }
 
 fn clock_reading(live: &mut Live) -> ClockAnchor {

@@ -1,17 +1,21 @@
 //! Segments to trace lines.
 //!
 //! An [`Encoder`] belongs to one worker and fills one member at a time: the identity line, then for each record the
-//! definition of its paths where this member has none yet, and its line. Nothing is allocated per event.
+//! definition of its paths where this member has none yet, and its line. Nothing is allocated per event. Records of calls are
+//! written here, those of annotations in [`annotations`]; [`kinds`] knows the calls, [`gather`] what is not simply a call.
+
+mod annotations;
+mod gather;
+mod kinds;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::LazyLock;
 
 use weftline_format::hash::path_hash;
 use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
-use weftline_recorder::calls::{CALLS, Flow};
-use weftline_recorder::elf::VERDICT_NAMES;
+use weftline_recorder::annotation::ANNOTATION;
+use weftline_recorder::calls::Flow;
 use weftline_recorder::layout::{NO_OFFSET, record_flags};
 
 use crate::arena::{Arena, RecordFacts, SegmentAt};
@@ -19,63 +23,15 @@ use crate::filter::Filter;
 use crate::image::Image;
 use crate::overlap::{self, Span, Tail};
 use crate::paths;
-use crate::procfs;
 use crate::timeline::Timeline;
 use crate::totals::{FileSum, Totals, UntracedChild};
 
+use annotations::Annotations;
+use gather::means_nothing;
+use kinds::{Kind, Role, creates, kind_of, untraced_reason};
+
 /// Text of a member: beyond it the member is closed at the next end of a segment.
 pub(crate) const MEMBER_TEXT: usize = 1 << 20;
-
-/// What a call's line looks like, made from the table once: the table's own answers compare texts.
-struct Kind {
-    name: &'static str,
-    category: &'static str,
-    flow: Flow,
-    detail: Option<&'static str>,
-    role: Role,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Plain,
-    /// Marks of the recorder itself.
-    Mark,
-    /// Opens a file: `extra` is the mode when it may create one.
-    Open,
-    /// Waits for a child: `ret` is its pid.
-    Reap,
-    Vfork,
-    /// Replaces the image, `ret` is 0 unless it failed; `detail` says whether the new one can be traced.
-    Exec,
-    /// Makes a child with a new image: `ret` is its pid, `detail` as for exec.
-    Spawn,
-}
-
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let role = |name: &str, shape: &str| match (name, shape) {
-        (_, "mark") => Role::Mark,
-        (_, "open_at") => Role::Open,
-        (_, "reap" | "reap_info") => Role::Reap,
-        ("vfork", _) => Role::Vfork,
-        ("posix_spawn" | "posix_spawnp", _) => Role::Spawn,
-        (name, "by hand") if name.starts_with("exec") || name == "fexecve" => Role::Exec,
-        _ => Role::Plain,
-    };
-    CALLS
-        .iter()
-        .map(|call| Kind {
-            name: call.name,
-            category: call.category,
-            flow: call.flow(),
-            detail: call.detail_name(),
-            role: role(call.name, call.shape),
-        })
-        .collect()
-});
-
-fn kind_of(head: u32) -> Option<&'static Kind> {
-    KINDS.get((head & 0xFFFF) as usize).filter(|kind| !kind.name.is_empty())
-}
 
 /// A path of the job at hand.
 struct Name {
@@ -111,6 +67,8 @@ impl Hasher for IdHasher {
 pub(crate) struct MemberFacts {
     /// Lines that are not metadata.
     pub events: u32,
+    /// Metadata that the program told.
+    pub metadata: u32,
     pub from_ns: i64,
     pub to_ns: i64,
 }
@@ -125,6 +83,9 @@ pub(crate) struct Encoder {
     names: Vec<Name>,
     totals: Totals,
     records: Vec<RecordFacts>,
+    told: Annotations,
+    /// The latest record of a living process that was waited for in vain.
+    late: Option<(SegmentAt, u32)>,
     spans: Vec<Span>,
     crossing: Vec<bool>,
     order: Vec<u32>,
@@ -140,6 +101,8 @@ impl Encoder {
             names: Vec::new(),
             totals: Totals::default(),
             records: Vec::new(),
+            told: Annotations::new(),
+            late: None,
             spans: Vec::new(),
             crossing: Vec::new(),
             order: Vec::new(),
@@ -170,6 +133,7 @@ impl Encoder {
         for name in self.names.drain(..).filter(|name| name.sum.calls > 0) {
             totals.files.merge(name.hash, &name.sum);
         }
+        self.told.take_sums(&mut totals.spans);
         totals
     }
 
@@ -184,19 +148,19 @@ impl Encoder {
         filter: &Filter,
         dead: bool,
     ) {
-        let Some(facts) = image.arena.segment_facts(at) else { return };
+        let (Some(facts), Some(stored)) = (image.arena.segment_facts(at), image.arena.records(at)) else { return };
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        for index in 0..facts.taken {
-            match image.arena.record(at, index) {
-                Some(record) => records.push(record),
-                None if dead => {}
-                None => match wait_for(&image.arena, at, index) {
-                    Some(record) => records.push(record),
-                    // A process that is ending loses its threads one by one; the call of one that is gone never returned.
-                    None if thread_is_gone(image, facts.tid) => {}
-                    None => self.totals.unfinished += 1,
-                },
+        self.told.begin();
+        self.late = None;
+        let mut index = 0;
+        while index < facts.taken {
+            match stored.get(index) {
+                Some(record) if record.head & ANNOTATION == 0 => {
+                    records.push(record);
+                    index += 1;
+                }
+                found => index += self.other_record(image, at, index, &facts, dead, found, &mut records),
             }
         }
         let vfork_pids = vfork_pids(&records);
@@ -205,19 +169,31 @@ impl Encoder {
         self.spans.extend(records.iter().map(span));
         overlap::find(&self.spans, tail, &mut self.crossing, &mut self.order);
 
+        let mut annotations = 0;
         for (index, record) in records.iter().enumerate() {
-            let Some(kind) = kind_of(record.head) else {
-                self.totals.damaged += 1;
-                continue;
-            };
             let (pid, tid) = match vfork_pids.get(index).copied().flatten() {
                 Some(child) => (child, child),
                 None => (image.facts.pid, facts.tid),
             };
             let crossing = self.crossing[index];
-            self.record(&image.arena, kind, record, pid, tid, crossing, timeline, filter);
+            if let Some(kind) = kind_of(record.head) {
+                self.record(&image.arena, kind, record, pid, tid, crossing, timeline, filter);
+            } else if record.head & ANNOTATION != 0 {
+                self.annotation(&image.arena, record, annotations, pid, tid, crossing, timeline);
+                annotations += 1;
+            } else {
+                self.totals.damaged += 1;
+            }
         }
         self.records = records;
+    }
+
+    /// The member reaches so far.
+    #[inline]
+    fn cover(&mut self, start: i64, end: i64) {
+        self.facts.from_ns = self.facts.from_ns.min(start);
+        self.facts.to_ns = self.facts.to_ns.max(end);
+        self.totals.last_ns = self.totals.last_ns.max(end);
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
@@ -264,7 +240,7 @@ impl Encoder {
             self.facts.events += 1;
             return;
         }
-        let id = start as u64 ^ u64::from(tid) << 40 ^ u64::from(pid) << 20;
+        let id = made_up_id(start, pid, tid);
         if crossing {
             lines.async_begin(kind.name, kind.category, pid, tid, start, id);
         } else {
@@ -321,9 +297,7 @@ impl Encoder {
         end: i64,
         timeline: &Timeline,
     ) {
-        self.facts.from_ns = self.facts.from_ns.min(start);
-        self.facts.to_ns = self.facts.to_ns.max(end);
-        self.totals.last_ns = self.totals.last_ns.max(end);
+        self.cover(start, end);
         if kind.role == Role::Mark {
             return;
         }
@@ -387,59 +361,30 @@ impl Encoder {
     }
 }
 
-/// A record that its thread began before a signal handler filled and closed the segment: it is finished as soon as the
-/// handler returns. One that jumped away instead never returns, so the wait is short.
-#[cold]
-fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
-    (0..20).find_map(|_| {
-        weftline_recorder::sys::nap(50_000);
-        arena.record(at, index)
-    })
-}
-
-/// Whether the thread is gone. In another pid namespace thread ids cannot be compared: then it counts as there, and its record as lost.
-#[cold]
-fn thread_is_gone(image: &Image, tid: u32) -> bool {
-    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.pid_namespace);
-    // A thread that is being killed stays visible for a moment.
-    same_namespace
-        && (0..20).any(|_| {
-            let gone = !procfs::has_thread(image.facts.pid, tid);
-            if !gone {
-                weftline_recorder::sys::nap(1_000_000);
-            }
-            gone
-        })
-}
-
 /// Time spent in the calls that a folded record stands for.
 fn busy(record: &RecordFacts, timeline: &Timeline) -> i64 {
     timeline.at(record.end) - timeline.at(record.end.saturating_sub(record.extra))
 }
 
-/// Why the program that a call starts cannot be traced, if so.
-fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'static str> {
-    if !matches!(kind.role, Role::Exec | Role::Spawn) || record.detail == 0 {
-        return None;
-    }
-    VERDICT_NAMES.get(record.detail as usize).copied()
+/// Joins the two lines of a span that is written as an async one and has no id of its own.
+fn made_up_id(start: i64, pid: u32, tid: u32) -> u64 {
+    start as u64 ^ u64::from(tid) << 40 ^ u64::from(pid) << 20
 }
 
-fn creates(flags: u32) -> bool {
-    let flags = flags as i32;
-    flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE
-}
-
-/// The record as a span for [`overlap`]; calls of a `vfork` child stand on a track of their own, as do marks.
+/// The record as a span for [`overlap`]. Calls of a `vfork` child stand on a track of their own; of annotations only those of the first
+/// kind, [`Span`](weftline_recorder::annotation::Kind::Span), are on the thread's stack with a start and an end.
 #[inline]
 fn span(record: &RecordFacts) -> Span {
-    if record.head & record_flags::VFORK_CHILD != 0 { (record.end, record.end) } else { (record.start, record.end) }
+    let elsewhere = record.head & record_flags::VFORK_CHILD != 0 || record.head & 0xFFFF > ANNOTATION;
+    if elsewhere { (record.end, record.end) } else { (record.start, record.end) }
 }
 
 /// The spans at the end of a segment, for the next segment of the same thread.
 pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
-    let last = (taken.saturating_sub(16)..taken).filter_map(|index| arena.record(at, index));
-    Tail::of(last.map(|record| span(&record)).collect())
+    let Some(stored) = arena.records(at) else { return Tail::default() };
+    let backwards = (0..taken).rev().filter_map(|index| stored.get(index));
+    let spans = backwards.filter(|record| !means_nothing(record.head)).map(|record| span(&record));
+    Tail::of(spans.filter(|(start, end)| start != end).take(overlap::TAIL).collect())
 }
 
 /// For each record that a `vfork` child made, the pid of that child: it stands in the thread's next `vfork` record. Empty

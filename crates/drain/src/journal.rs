@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weftline_format::manifest::{CallTotal, FileTotal, ProcessRecord};
+use weftline_format::manifest::{CallTotal, FileTotal, ProcessRecord, SpanTotal};
 
 use crate::Result;
 use crate::error::DrainError;
@@ -26,6 +26,7 @@ pub(crate) struct Entry {
     pub process: ProcessRecord,
     pub calls: Vec<CallTotal>,
     pub files: Vec<FileTotal>,
+    pub spans: Vec<SpanTotal>,
     pub reaped: Vec<Reaped>,
     pub filtered: u64,
 }

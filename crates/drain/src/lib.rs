@@ -10,6 +10,7 @@
 //! Live::create ─▶ WEFT_LIVE=live.directory() for the program
 //! Drain::new ─▶ poll() … poll() ─▶ finish()          the supervisor's loop; encoding is done by worker threads
 //! recover(run) ─▶ RecoverReport                       later, any number of times
+//! open_unsupervised ─▶ a live directory without a drain; the program that records itself calls recover() at its end
 //! ```
 //!
 //! | module | holds |
@@ -25,6 +26,7 @@
 //! | `totals`, `journal`, `record` | statistics, per image on disk, and the manifest made of them |
 //! | `procfs` | what the kernel says about processes |
 //! | `recover`, `written` | leftovers, and what is in files already |
+//! | `unsupervised` | programs that record themselves |
 //!
 //! # What makes it exactly once
 //! A segment belongs to one member. Before the member is written its number is stored in the segment (`taken_by`); after
@@ -51,6 +53,7 @@ mod stop;
 mod system;
 mod timeline;
 mod totals;
+mod unsupervised;
 mod watch;
 mod worker;
 mod written;
@@ -62,7 +65,8 @@ pub use drain::{Drain, DrainOptions, Outcome, Survivor};
 pub use error::DrainError;
 pub use live::{Live, LiveOptions};
 pub use procfs::tree_io;
-pub use recover::{LeftOpen, RecoverOptions, RecoverReport, WhyOpen, recover};
+pub use recover::{FinishedFile, LeftOpen, RecoverOptions, RecoverReport, WhyOpen, recover};
+pub use unsupervised::{Unsupervised, open_unsupervised};
 pub use weftline_format::manifest::SupervisorRecord;
 pub use weftline_recorder::layout::KernelIo;
 

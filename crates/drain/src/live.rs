@@ -9,6 +9,8 @@
 //! <live>/journal     images that ended
 //! <run>/run.d/<host>-<pid>-<start>.live    points at it
 //! ```
+//! A process that makes a second one for the same run (a program that stops and starts recording itself, or that executes
+//! another which does) gets names with a session number: `<host>-<pid>-<start>-<session>`.
 //!
 //! Shared memory needs a file system whose pages belong to this kernel, so the run directory is used when it is on one, else
 //! a temporary directory of this node.
@@ -35,31 +37,24 @@ use crate::timeline::Clock;
 use crate::{Result, system};
 
 /// How the programs are to record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LiveOptions {
     /// The run's id, part of the directory's name where it cannot lie inside the run directory.
     pub run_id: String,
     /// Record process life only.
     pub no_io: bool,
+    /// Let spans tell what they used: processor time and memory.
+    pub span_usage: bool,
     /// When an arena is full, let threads wait so long for the drain instead of dropping records.
     pub wait_when_full: Option<Duration>,
     /// Nobody will drain while the programs run: arenas grow, recovery comes later.
     pub unsupervised: bool,
-    /// Growth limit: pieces of 4 MiB per arena.
-    pub max_pieces: usize,
+    /// Growth limit: pieces of 4 MiB per arena. By default 128 where a supervisor empties them, and all there can be where none does.
+    pub max_pieces: Option<usize>,
 }
 
-impl Default for LiveOptions {
-    fn default() -> Self {
-        LiveOptions {
-            run_id: String::new(),
-            no_io: false,
-            wait_when_full: None,
-            unsupervised: false,
-            max_pieces: MAX_PIECES,
-        }
-    }
-}
+/// What an arena may grow to under a supervisor: half a GiB is several seconds of a drain that does not get to run.
+const SUPERVISED_PIECES: usize = 128;
 
 /// A live directory that this process drains.
 pub struct Live {
@@ -68,6 +63,7 @@ pub struct Live {
     pub(crate) control: ControlPage,
     pub(crate) clock: Clock,
     pub(crate) host: Host,
+    pub(crate) session: u32,
     pub(crate) started_ns: i64,
     /// Held for as long as the drain lives.
     _lock: File,
@@ -76,9 +72,14 @@ pub struct Live {
 impl Live {
     /// Makes the live directory of this process for a run.
     pub fn create(run: &Path, given: &LiveOptions) -> Result<Live> {
+        Live::create_with(run, given, &Settings::default())
+    }
+
+    pub(crate) fn create_with(run: &Path, given: &LiveOptions, settings: &Settings) -> Result<Live> {
         let host = Host::here();
         let run = run.canonicalize().map_err(|error| DrainError::io(run, error))?;
-        let directory = make_directory(&run, &given.run_id, &host)?;
+        let session = free_session(&run, &host);
+        let directory = make_directory(&run, &given.run_id, &host.file_stem(session))?;
         let lock = lock_directory(&directory)?;
         let kind = clock::best_kind();
         let clock_path = directory.join("clock");
@@ -86,33 +87,37 @@ impl Live {
         let mut bits = 0;
         for (on, bit) in [
             (given.no_io, options::NO_IO),
+            (given.span_usage, options::SPAN_USAGE),
             (given.wait_when_full.is_some(), options::WAIT_WHEN_FULL),
             (given.unsupervised, options::UNSUPERVISED),
         ] {
             bits |= if on { bit } else { 0 };
         }
+        let usual = if given.unsupervised { MAX_PIECES } else { SUPERVISED_PIECES };
         let facts = ControlFacts {
             clock: kind as u32,
             options: bits,
-            max_pieces: given.max_pieces.clamp(1, MAX_PIECES) as u32,
+            max_pieces: given.max_pieces.unwrap_or(usual).clamp(1, MAX_PIECES) as u32,
             wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
         };
         let control_path = directory.join("ctl");
         let control =
             ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
+        settings.write(&directory)?;
         let started_ns = clock::read(libc::CLOCK_REALTIME) as i64;
-        let pointer = Pointer::path(&run, &host);
+        let pointer = Pointer::path(&run, &host, session);
         let pointed = Pointer {
             path: held(directory.as_os_str().as_encoded_bytes()),
             host: host.name.clone(),
             boot: host.boot.clone(),
             pid: host.pid,
             start: host.start,
+            session,
             pidns: host.pid_namespace,
             started_ns,
         };
         write_json(&pointer, &pointed)?;
-        Ok(Live { directory, pointer, control, clock, host, started_ns, _lock: lock })
+        Ok(Live { directory, pointer, control, clock, host, session, started_ns, _lock: lock })
     }
 
     /// What `WEFT_LIVE` must say.
@@ -133,13 +138,14 @@ pub(crate) struct Pointer {
     pub boot: String,
     pub pid: u32,
     pub start: u64,
+    pub session: u32,
     pub pidns: u64,
     pub started_ns: i64,
 }
 
 impl Pointer {
-    fn path(run: &Path, host: &Host) -> PathBuf {
-        run.join(RECORD_DIR).join(format!("{}.live", host.file_stem()))
+    fn path(run: &Path, host: &Host, session: u32) -> PathBuf {
+        run.join(RECORD_DIR).join(format!("{}.live", host.file_stem(session)))
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
@@ -173,6 +179,10 @@ impl Pointer {
 #[serde(default)]
 pub(crate) struct Settings {
     pub patterns: Patterns,
+    /// No image goes to the file that short ones share.
+    pub separate_files: bool,
+    /// For whoever publishes the files.
+    pub note: String,
 }
 
 impl Settings {
@@ -222,8 +232,20 @@ pub(crate) fn lock_directory(directory: &Path) -> Result<File> {
     }
 }
 
+/// The first number under which this process has left nothing in the run.
+fn free_session(run: &Path, host: &Host) -> u32 {
+    let records = run.join(RECORD_DIR);
+    let is_used = |session: &u32| {
+        let stem = host.file_stem(*session);
+        [records.join(format!("{stem}.live")), records.join(format!("{stem}.json")), run.join(".live").join(stem)]
+            .iter()
+            .any(|path| path.exists())
+    };
+    (0..).find(|session| !is_used(session)).unwrap_or_default()
+}
+
 /// Finds a place for the live directory and makes it.
-fn make_directory(run: &Path, run_id: &str, host: &Host) -> Result<PathBuf> {
+fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
     let mut tried = Vec::new();
     let mut attempt = |parent: PathBuf, name: String, home: bool| match make_in(&parent, &name, home) {
         Ok(directory) => Some(directory),
@@ -232,14 +254,14 @@ fn make_directory(run: &Path, run_id: &str, host: &Host) -> Result<PathBuf> {
             None
         }
     };
-    if let Some(directory) = attempt(run.join(".live"), host.file_stem(), true) {
+    if let Some(directory) = attempt(run.join(".live"), stem.to_owned(), true) {
         return Ok(directory);
     }
     let variables = ["SLURM_TMPDIR", "TMPDIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", "/dev/shm"].map(PathBuf::from));
     for place in places {
         let own = place.join(format!("weft-{}", system::user()));
-        if let Some(directory) = attempt(own, format!("{run_id}-{}", host.file_stem()), false) {
+        if let Some(directory) = attempt(own, format!("{run_id}-{stem}"), false) {
             return Ok(directory);
         }
     }

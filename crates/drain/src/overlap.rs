@@ -11,7 +11,7 @@
 pub(crate) type Span = (u64, u64);
 
 /// Spans remembered from a segment for the next one of the same thread.
-const TAIL: usize = 16;
+pub(crate) const TAIL: usize = 16;
 
 /// The latest spans of a thread that nothing encloses yet, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,10 @@ impl Tail {
     /// Looks at a span that ended after all before it. Whether it crosses one of them.
     #[inline]
     fn push(&mut self, (start, end): Span) -> bool {
+        // A moment crosses nothing, and moments would soon take the place of all spans.
+        if start == end {
+            return false;
+        }
         let enclosed = self.0.iter().rev().take_while(|before| before.0 >= start && before.1 <= end).count();
         let left = self.0.len() - enclosed;
         if let Some(before) = left.checked_sub(1).map(|index| self.0[index])

@@ -84,7 +84,8 @@ pub(crate) fn counted(io: KernelIo) -> Option<IoCount> {
     (io != KernelIo::UNKNOWN).then_some(IoCount { rchar: io.rchar, wchar: io.wchar })
 }
 
-/// Does the process map the file with this inode, whose path ends like `path`? When that cannot be read it may.
+/// Does the process map the file with this inode, whose path ends like `path`? When that cannot be read it may. The caller maps it
+/// once to look at it, which does not count when the process is the caller itself.
 pub(crate) fn maps(pid: u32, inode: u64, path: &Path) -> bool {
     let file = match fs::File::open(format!("/proc/{pid}/maps")) {
         Ok(file) => file,
@@ -98,9 +99,11 @@ pub(crate) fn maps(pid: u32, inode: u64, path: &Path) -> bool {
             name
         });
     let inode = format!(" {inode} ");
+    let mut needless = u32::from(pid == std::process::id());
     for line in BufReader::new(file).split(b'\n') {
         match line {
-            Ok(line) if shows(&line, &inode, &name) => return true,
+            Ok(line) if shows(&line, &inode, &name) && needless == 0 => return true,
+            Ok(line) if shows(&line, &inode, &name) => needless -= 1,
             Ok(_) => {}
             // The process went away under our eyes, or hides; the next look tells.
             Err(error) => return error.raw_os_error() != Some(libc::ESRCH),
@@ -180,9 +183,9 @@ impl Host {
         }
     }
 
-    /// `<host>-<pid>-<start>`, the name of this drain's own files.
-    pub(crate) fn file_stem(&self) -> String {
-        format!("{}-{}-{}", self.name, self.pid, self.start)
+    /// `<host>-<pid>-<start>`, the name of this drain's own files; with a number from the process's second drain on.
+    pub(crate) fn file_stem(&self, session: u32) -> String {
+        weftline_format::manifest::record_stem(&self.name, self.pid, self.start, session)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::journal::Entry;
 use crate::paths;
 use crate::procfs;
 use crate::timeline::Timeline;
-use crate::totals::{FileSums, TOP_FILES, Totals};
+use crate::totals::{FileSums, SpanSums, TOP_FILES, Totals};
 
 /// Reason under which events are counted that the disk had no room for.
 pub(crate) const DISK_FULL: &str = "disk-full";
@@ -51,13 +51,14 @@ pub(crate) fn entry(image: &Image, last: &LastLook) -> Entry {
     let totals = lock(&image.totals).clone();
     let file = {
         let file = lock(&image.file);
-        if totals.events > 0 { file.name.clone() } else { String::new() }
+        if totals.events + totals.metadata > 0 { file.name.clone() } else { String::new() }
     };
     Entry {
         tag: image.tag.clone(),
         process: process_record(image, last, &totals, file),
         calls: totals.call_totals(),
         files: totals.files.top(TOP_FILES),
+        spans: totals.spans.totals(totals.last_ns),
         reaped: totals.reaped,
         filtered: totals.filtered,
     }
@@ -185,8 +186,15 @@ pub(crate) fn gone(host: &str) -> Option<Entry> {
     Some(Entry { tag: GONE.to_owned(), process, ..Entry::default() })
 }
 
-/// Fills processes, calls and files of a manifest.
-pub(crate) fn fill(record: &mut SupervisorRecord, entries: &[Entry], mut calls: Vec<CallTotal>, files: &FileSums) {
+/// Fills processes, calls, files and spans of a manifest.
+pub(crate) fn fill(
+    record: &mut SupervisorRecord,
+    entries: &[Entry],
+    mut calls: Vec<CallTotal>,
+    files: &FileSums,
+    spans: &SpanSums,
+) {
+    record.spans = spans.totals(0);
     calls.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
     record.calls = calls;
     record.files = files.top(TOP_FILES);

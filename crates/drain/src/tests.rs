@@ -1,5 +1,7 @@
 //! The drain as a whole, against arenas that the tests fill themselves.
 
+mod alone;
+mod annotations;
 mod contents;
 mod kills;
 mod limits;
@@ -18,7 +20,14 @@ use crate::arena::writer::{Program, call};
 use crate::{Drain, DrainOptions, Live, LiveOptions, RecoverOptions};
 
 /// Recovery without threads of its own: places to stop at belong to one thread.
-const ALONE: RecoverOptions = RecoverOptions { dry_run: false, force: false, workers: Some(0) };
+const ALONE: RecoverOptions = RecoverOptions {
+    dry_run: false,
+    force: false,
+    workers: Some(0),
+    believe_ended: false,
+    wait_for_lock: None,
+    only: None,
+};
 
 /// A drain over a new run directory, without threads of its own.
 fn drain(run: &Path, options: DrainOptions) -> Drain {

@@ -1,4 +1,6 @@
-//! Statistics that fall out of encoding: per call, per file, per process.
+//! Statistics that fall out of encoding: per call, per file, per span, per process.
+
+mod spans;
 
 use std::collections::HashMap;
 
@@ -6,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, FileTotal, TracedBytes};
 use weftline_recorder::calls::{CALLS, Flow};
+
+pub(crate) use spans::{SpanSum, SpanSums};
 
 /// Files that are told apart; the rest is summed up as one.
 const MAX_FILES: usize = 50_000;
@@ -142,9 +146,12 @@ pub(crate) struct Totals {
     /// By call number.
     pub calls: Vec<CallSum>,
     pub files: FileSums,
+    pub spans: SpanSums,
     pub traced: TracedBytes,
     /// Lines that are not metadata.
     pub events: u64,
+    /// Metadata that the program told.
+    pub metadata: u64,
     /// Events on paths that were not wanted.
     pub filtered: u64,
     /// Records that made no sense.
@@ -165,8 +172,10 @@ impl Default for Totals {
         Totals {
             calls: vec![CallSum::default(); CALLS.len()],
             files: FileSums::default(),
+            spans: SpanSums::default(),
             traced: TracedBytes::default(),
             events: 0,
+            metadata: 0,
             filtered: 0,
             damaged: 0,
             unfinished: 0,
@@ -216,8 +225,10 @@ impl Totals {
             sum.bytes += more.bytes;
         }
         self.files.merge_all(&other.files);
+        self.spans.merge_all(&other.spans);
         self.traced = sum_traced(&self.traced, &other.traced);
         self.events += other.events;
+        self.metadata += other.metadata;
         self.filtered += other.filtered;
         self.damaged += other.damaged;
         self.unfinished += other.unfinished;

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub journal: Mutex<Journal>,
     /// The file of short images. Each has one member in it, so none needs a number.
     pub short: Arc<Mutex<TraceFile>>,
+    /// Nothing goes there.
+    pub separate_files: bool,
     /// Sums per file of images that ended.
     pub files: Mutex<FileSums>,
     /// Things the user should hear, and what was told already.
@@ -118,7 +120,7 @@ impl Worker {
             self.encoder.segment(image, *at, tail, &job.timeline, &shared.filter, job.dead);
             let all = index + 1 == job.segments.len();
             if all || self.encoder.text().len() >= MEMBER_TEXT {
-                let short = all && job.last.is_some() && self.is_short(image);
+                let short = all && job.last.is_some() && !shared.separate_files && self.is_short(image);
                 self.commit(image, &pinned, sequence, short, shared)?;
                 pinned.clear();
             }
@@ -150,7 +152,7 @@ impl Worker {
         shared: &Shared,
     ) -> Result<()> {
         let facts = self.encoder.facts();
-        if facts.events > 0 {
+        if facts.events + facts.metadata > 0 {
             let file = if short { &shared.short } else { &image.file };
             let sequence = if short { HEAD } else { sequence };
             let taken_by = (1 + sequence) | if short { TAKEN_SHORT } else { 0 };
@@ -171,7 +173,11 @@ impl Worker {
                 }
             }
             stop::reached(Stop::Written)?;
-            lock(&image.totals).events += u64::from(facts.events);
+            {
+                let mut totals = lock(&image.totals);
+                totals.events += u64::from(facts.events);
+                totals.metadata += u64::from(facts.metadata);
+            }
             release(image, pinned)?;
             let note = MemberNote { sequence, size: self.sealed.len() as u64, facts };
             if shared.budget.has_limit() && !short {
@@ -245,7 +251,7 @@ impl Worker {
         error: &DrainError,
         shared: &Shared,
     ) -> Result<()> {
-        lock(&image.totals).disk_full += u64::from(facts.events);
+        lock(&image.totals).disk_full += u64::from(facts.events) + u64::from(facts.metadata);
         lock(&shared.messages).tell("trace", || format!("events are being lost: {error}"));
         release(image, pinned)
     }

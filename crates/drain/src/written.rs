@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use weftline_format::event::{Event, Phase, Value};
 use weftline_format::hash::from_hex;
@@ -57,14 +58,26 @@ impl Members {
 
 /// The images that have a member in a file of short ones. Its torn tail must be cut.
 pub(crate) fn tags(path: &Path) -> Result<HashSet<String>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
+        Err(error) => return Err(DrainError::io(path, error)),
+    };
     let mut tags = HashSet::new();
-    match reader::scan_file(path, &mut |event| {
-        if event.phase == Phase::Metadata && event.name == "process_name" && event.cat == CATEGORY {
-            tags.extend(event.arg_str("nonce").map(|nonce| nonce.into_owned()));
-        }
-    }) {
-        Err(error) if error.source.kind() != io::ErrorKind::NotFound => Err(DrainError::io(path, error.source)),
-        _ => Ok(tags),
+    for (range, _) in member::walk(&bytes) {
+        scan_alone(&bytes[range], &mut |event| {
+            if event.phase == Phase::Metadata && event.name == "process_name" && event.cat == CATEGORY {
+                tags.extend(event.arg_str("nonce").map(|nonce| nonce.into_owned()));
+            }
+        });
+    }
+    Ok(tags)
+}
+
+/// Looks at the events of one member, on this thread alone: this may be a program that is ending. A damaged member has none.
+fn scan_alone(member: &[u8], each: &mut dyn FnMut(&EventView<'_>)) {
+    if let Ok(text) = member::inflate_member(member) {
+        reader::scan_member(&text, each);
     }
 }
 
@@ -103,6 +116,8 @@ impl Sums<'_> {
         if event.phase == Phase::Metadata {
             if event.name == "process_name" && event.cat == CATEGORY {
                 self.mine = event.arg_str("nonce").is_some_and(|nonce| nonce == self.tag);
+            } else if self.mine && event.cat != CATEGORY && !is_definition(event) {
+                self.totals.metadata += 1;
             }
             return;
         }
@@ -112,14 +127,16 @@ impl Sums<'_> {
         self.totals.events += 1;
         let end = event.end_ns().unwrap_or(0);
         self.totals.last_ns = self.totals.last_ns.max(end);
+        let Some((number, call)) = call_named(&event.name, &event.cat) else { return self.add_span(event, end) };
         if event.phase == Phase::AsyncEnd {
             if let Some((number, path, start)) = self.open.take() {
                 self.add_time(number, path, (end - start).max(0) as u64);
             }
             return;
         }
-        let call = call_named(&event.name, &event.cat).filter(|(_, call)| call.shape != "mark");
-        let Some((number, call)) = call else { return };
+        if call.shape == "mark" {
+            return;
+        }
         let ret = event.arg_i64("ret").unwrap_or(0);
         let calls = event.arg_i64("calls").map_or(1, |calls| calls.max(0) as u64);
         let time = event.arg_i64("busy").or(event.dur_ns).unwrap_or(0).max(0) as u64;
@@ -141,6 +158,20 @@ impl Sums<'_> {
             self.open = Some((number, path, event.start_ns.unwrap_or(end)));
         } else {
             self.add_time(number, path, time);
+        }
+    }
+
+    /// What the program told of itself. One that crosses another stands as a start and an end here.
+    fn add_span(&mut self, event: &EventView<'_>, end: i64) {
+        if event.name.is_empty() {
+            return;
+        }
+        let spans = &mut self.totals.spans;
+        match event.phase {
+            Phase::Complete => spans.of(&event.name, &event.cat).add(event.dur_ns.unwrap_or(0)),
+            Phase::Begin | Phase::AsyncBegin => spans.of(&event.name, &event.cat).open(end),
+            Phase::End | Phase::AsyncEnd => spans.of(&event.name, &event.cat).close(end),
+            _ => {}
         }
     }
 
@@ -170,8 +201,16 @@ impl Sums<'_> {
     }
 }
 
+/// Whether the line says what a hash means.
+fn is_definition(event: &EventView<'_>) -> bool {
+    event.cat == "dftracer" && matches!(&*event.name, "FH" | "SH" | "HH")
+}
+
 fn call_named(name: &str, category: &str) -> Option<(usize, &'static CallInfo)> {
-    CALLS.iter().enumerate().find(|(_, call)| call.name == name && call.category == category)
+    static PLACES: LazyLock<HashMap<(&str, &str), usize>> = LazyLock::new(|| {
+        CALLS.iter().enumerate().rev().map(|(number, call)| ((call.name, call.category), number)).collect()
+    });
+    PLACES.get(&(name, category)).map(|number| (*number, &CALLS[*number]))
 }
 
 /// What the head of a file says was dropped from it.
@@ -179,7 +218,7 @@ pub(crate) fn dropped(path: &Path) -> Dropped {
     let number = |event: &Event, key: &str| event.arg(key).and_then(Value::as_i64).unwrap_or(0);
     let mut found = Dropped::default();
     let Some(head) = read_head(path) else { return found };
-    reader::scan_bytes(&head, &mut |event| {
+    scan_alone(&head, &mut |event| {
         if event.phase == Phase::Metadata && event.name == "dropped" && event.cat == CATEGORY {
             let event = event.to_event();
             found = Dropped {

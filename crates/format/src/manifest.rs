@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use records::{
-    CallTotal, ClockAnchor, Exit, FileTotal, IoCount, IoSpan, Launcher, ProcessRecord, RunManifest, State,
+    CallTotal, ClockAnchor, Exit, FileTotal, IoCount, IoSpan, Launcher, ProcessRecord, RunManifest, SpanTotal, State,
     SupervisorRecord, TracedBytes,
 };
 
@@ -89,7 +89,7 @@ impl SupervisorRecord {
     /// Where the record lies within a run directory.
     pub fn path(&self, run: &Path) -> PathBuf {
         let host: String = self.host.chars().map(|c| if c == '/' || c == '\0' { '_' } else { c }).collect();
-        run.join(RECORD_DIR).join(format!("{host}-{}-{}.json", self.pid, self.start))
+        run.join(RECORD_DIR).join(format!("{}.json", record_stem(&host, self.pid, self.start, self.session)))
     }
 
     /// Writes the record, or replaces the one written before.
@@ -128,6 +128,14 @@ impl SupervisorRecord {
             }
         }
         (records, errors)
+    }
+}
+
+/// `<host>-<pid>-<start>`, and the session where it is not the first: what the files of one supervisor begin with.
+pub fn record_stem(host: &str, pid: u32, start: u64, session: u32) -> String {
+    match session {
+        0 => format!("{host}-{pid}-{start}"),
+        session => format!("{host}-{pid}-{start}-{session}"),
     }
 }
 

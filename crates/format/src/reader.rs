@@ -116,6 +116,12 @@ pub fn scan_bytes(bytes: &[u8], each: &mut dyn FnMut(&EventView<'_>)) -> Summary
     scan_input(&bytes, each).unwrap_or_default()
 }
 
+/// The same for the inflated text of one of our own members, on the calling thread alone: for programs that look at what they
+/// recorded themselves, where a thread of ours has no place.
+pub fn scan_member(text: &[u8], each: &mut dyn FnMut(&EventView<'_>)) {
+    assemble::scan_member(text, each);
+}
+
 /// The trace files that lie directly in a directory, in the order of their names: `*.pfw`, `*.json`, both also with
 /// `.gz`; not hidden ones, and not the manifest.
 pub fn trace_files(run: &Path) -> Result<Vec<PathBuf>, ReadError> {

@@ -16,11 +16,13 @@ const REACH: usize = 64;
 pub(crate) struct Store {
     bytes: Vec<u8>,
     len: usize,
+    /// What [`Store::append`] writes to.
+    slow: Vec<u8>,
 }
 
 impl Store {
     pub(crate) fn with_capacity(capacity: usize) -> Store {
-        Store { bytes: vec![0; capacity], len: 0 }
+        Store { bytes: vec![0; capacity], ..Store::default() }
     }
 
     pub(crate) fn written(&self) -> &[u8] {
@@ -96,12 +98,15 @@ impl Store {
         }
     }
 
-    /// Lets `write` append as to a vector: the slow way, for what is rare.
+    /// Lets `write` append as to a vector: the slow way, for what is rare. It is a vector beside this one, which would have to be
+    /// cut to its written part, and filled with zeros again afterwards.
     #[cold]
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.truncate(self.len);
-        write(&mut self.bytes);
-        self.len = self.bytes.len();
+        let mut slow = std::mem::take(&mut self.slow);
+        slow.clear();
+        write(&mut slow);
+        self.put_slice(&slow);
+        self.slow = slow;
     }
 }
 

@@ -1,6 +1,8 @@
 //! The environment of the next image: our two variables are put back where a program cleaned them away, and LD_PRELOAD is
 //! taken out where the target could not bear it.
 //!
+//! A process whose recording was started by a call ([`life::follows_children`]) passes every environment on as it is.
+//!
 //! Built on the stack: a hook may run in a `vfork` child, where memory taken now would be lost to the parent.
 
 use core::ffi::{CStr, c_char};
@@ -41,6 +43,9 @@ pub(crate) unsafe fn with_environment<R>(
     verdict: Verdict,
     run: impl FnOnce(*const *const c_char) -> R,
 ) -> R {
+    if !life::follows_children() {
+        return run(environment);
+    }
     // SAFETY: the caller vouches for the array.
     let (count, preload, has_live) = unsafe { survey(environment) };
     let library = life::library().map(CStr::to_bytes).unwrap_or_default();

@@ -8,7 +8,9 @@ use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use weftline_recorder::layout::{NO_OFFSET, habits};
-use weftline_recorder::{process, scratch, sys, thread};
+use weftline_recorder::{process, scratch, sys, table, thread};
+
+use crate::life;
 
 /// Set in entries whose name was looked up, even if none was found.
 const KNOWN: u64 = 1 << 32;
@@ -118,13 +120,43 @@ pub(crate) fn fresh(fd: c_int) {
     }
 }
 
+/// A name that was noted before a call, for use after it. The call may have taken long: in another recording ids mean other names.
+pub(crate) struct Noted {
+    name: u32,
+    epoch: u32,
+}
+
+impl Noted {
+    #[inline(always)]
+    pub(crate) fn new(name: u32) -> Noted {
+        Noted { name, epoch: table::local().epoch.load(Ordering::Relaxed) }
+    }
+
+    /// The name id; 0 if it is not valid any more.
+    #[inline(always)]
+    pub(crate) fn name(&self) -> u32 {
+        if self.epoch == table::local().epoch.load(Ordering::Relaxed) { self.name } else { 0 }
+    }
+}
+
 /// Forgets a descriptor *before* it is closed (another thread may get its number at once); what it was.
-pub(crate) fn closing(fd: c_int) -> u32 {
+pub(crate) fn closing(fd: c_int) -> Noted {
     if thread::state().in_vfork() {
         let was = name(fd);
         thread::state().borrow_name(fd, 0);
-        return was;
+        return Noted::new(was);
     }
+    let mut was = take_out(fd);
+    // A descriptor from before a late start, of which nothing was seen, still has its name now.
+    if was == 0 && life::started_late() {
+        name(fd);
+        was = take_out(fd);
+    }
+    Noted::new(was)
+}
+
+/// Empties an entry; the name id in it.
+fn take_out(fd: c_int) -> u32 {
     match entry(fd) {
         Some(entry) => {
             entry.position.store(0, Ordering::Relaxed);
@@ -136,8 +168,20 @@ pub(crate) fn closing(fd: c_int) -> u32 {
 
 /// Forgets all descriptors in a range.
 pub(crate) fn closing_range(first: u32, last: u32) {
-    for fd in first..=last.min(HIGHEST.load(Ordering::Relaxed)) {
-        closing(fd as c_int);
+    let last = last.min(HIGHEST.load(Ordering::Relaxed));
+    for fd in first..=last {
+        if thread::state().in_vfork() {
+            closing(fd as c_int);
+        } else {
+            take_out(fd as c_int);
+        }
+    }
+}
+
+/// Forgets all descriptors, before a recording begins.
+pub(crate) fn forget() {
+    for fd in 0..=HIGHEST.swap(0, Ordering::Relaxed) {
+        take_out(fd as c_int);
     }
 }
 
@@ -187,7 +231,7 @@ pub(crate) fn forked(in_child: bool) {
 }
 
 /// Names are not valid any more (a file was renamed, the arena changed): all are asked again at their next use.
-pub(crate) extern "C" fn forget_names() {
+pub(crate) fn forget_names() {
     for fd in 0..=HIGHEST.load(Ordering::Relaxed) {
         if let Some(entry) = entry(fd as c_int) {
             entry.name.store(0, Ordering::Relaxed);

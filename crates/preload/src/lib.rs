@@ -1,6 +1,7 @@
 //! `libweft_preload.so`: hooks the C library's calls and records them.
 //!
-//! Loaded into the program with LD_PRELOAD; nobody links it (its exports would interpose the linker's own program). The
+//! Loaded into the program with LD_PRELOAD, or late with `dlopen` by a front-end, which then starts it and binds its hooks through the
+//! recorder's table ([`life`], [`bind`]); nobody links it (its exports would interpose the linker's own program). The
 //! table of hooks is `weftline_recorder::calls`; [`hooks`] expands it into exported functions, and each line's shape is a
 //! *recipe* in [`recipes`] or [`streams`]: what to note before the call, and what to store after it. Calls that make
 //! or replace processes are written out in [`processes`], variadic ones in [`variadic`].
@@ -16,16 +17,19 @@
 //! profiles the same code is compiled against std, for clippy and rust-analyzer only.
 #![cfg_attr(panic = "abort", no_std)]
 
+mod bind;
 mod environment;
 mod errno;
 mod files;
 mod hooks;
 mod life;
 mod mappings;
+mod object;
 mod processes;
 mod recipes;
 mod resolve;
 mod streams;
+mod turn;
 mod variadic;
 
 #[cfg(panic = "abort")]

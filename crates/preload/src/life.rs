@@ -1,21 +1,32 @@
-//! The library's own life in the process: constructor, first use, thread ends, destructor.
+//! The library's own life in the process: constructor, first use, starts and stops, thread ends, destructor.
+//!
+//! A program that has [`LIVE_VARIABLE`] in its environment records from the constructor on, and so do its children. Otherwise the
+//! library lies still until somebody calls the table's `start` ([`start_late`]); that concerns this process and what it
+//! forks, not the programs that it executes: those decide by their own environment.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use weftline_recorder::process::{self, LIVE_VARIABLE, Start};
+use weftline_recorder::table::{self, Table, on};
 use weftline_recorder::{clock, thread};
 
-use crate::resolve;
+use crate::object::{self, Object};
+use crate::turn::Turn;
+use crate::{bind, files, mappings, resolve};
 
 /// What hooks of I/O calls do.
 const UNDECIDED: u32 = 0;
 const RECORD: u32 = 1;
 const PASS: u32 = 2;
 static MODE: AtomicU32 = AtomicU32::new(UNDECIDED);
+/// Not 0 when the newest start was asked for by the environment, not by a call.
+static FROM_ENVIRONMENT: AtomicU32 = AtomicU32::new(0);
 static EXIT_STATUS: AtomicU32 = AtomicU32::new(0);
 /// The pthread key whose destructor closes a thread's segment, plus one.
 static THREAD_KEY: AtomicU32 = AtomicU32::new(0);
+/// Not 0 once it was tried to create that key.
+static THREAD_KEY_TRIED: AtomicU32 = AtomicU32::new(0);
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
 type KeyCreate = unsafe extern "C" fn(*mut u32, extern "C" fn(*mut c_void)) -> c_int;
@@ -43,38 +54,108 @@ pub(crate) fn traced() -> bool {
     !process::is_off()
 }
 
+/// Are the programs that this one executes to be traced as well?
+pub(crate) fn follows_children() -> bool {
+    FROM_ENVIRONMENT.load(Ordering::Relaxed) != 0
+}
+
+/// Had the program a life before its recording began, in which it may have opened files?
+pub(crate) fn started_late() -> bool {
+    !process::is_off() && !follows_children()
+}
+
 /// A hook ran before the constructor: some library's own constructor does I/O.
 #[cold]
 #[inline(never)]
 fn first_use() -> bool {
-    // SAFETY: `environ` is the C library's variable, a null-terminated array of strings.
-    let environment =
-        resolve::global(c"environ").map_or(core::ptr::null(), |at| unsafe { *(at as *const *const *const c_char) });
-    begin(environment);
+    begin(environment());
     MODE.load(Ordering::Relaxed) == RECORD
 }
 
+/// Decides by the environment whether this process is traced.
 fn begin(environment: *const *const c_char) {
     // SAFETY: the environment array of the running process.
+    match unsafe { process::variable(environment, LIVE_VARIABLE) } {
+        Some(live) => {
+            FROM_ENVIRONMENT.store(1, Ordering::Relaxed);
+            record_into(live, environment);
+        }
+        None => {
+            process::turn_off();
+            MODE.store(PASS, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The table's `start`: records from now on. Not for signal handlers; see [`object::each_loaded`].
+unsafe extern "C" fn start_late(live: *const u8, length: usize) -> c_int {
+    if thread::state().in_vfork() {
+        return -1;
+    }
+    let Some(_turn) = Turn::take() else { return -1 };
+    if process::is_off() {
+        FROM_ENVIRONMENT.store(0, Ordering::Relaxed);
+        // SAFETY: the caller passes a path of this length.
+        record_into(unsafe { core::slice::from_raw_parts(live, length) }, environment());
+    }
+    if process::is_off() { -1 } else { 0 }
+}
+
+fn record_into(live: &[u8], environment: *const *const c_char) {
+    // SAFETY: the environment array of the running process.
     let lookup = |name: &str| unsafe { process::variable(environment, name) };
-    let Some(live) = lookup(LIVE_VARIABLE) else {
-        process::turn_off();
-        MODE.store(PASS, Ordering::Relaxed);
-        return;
-    };
     // SAFETY: the address of a function with this name has this type.
     let gettime =
         resolve::next(c"clock_gettime").map(|at| unsafe { core::mem::transmute::<usize, clock::ClockGettime>(at) });
     watch_thread_ends();
-    crate::files::prepare();
-    process::watch_names(crate::files::forget_names);
+    files::prepare();
+    // What was known from an earlier recording, the program has changed unseen since.
+    files::forget();
+    mappings::forget();
+    process::watch_names(forget_names);
+    process::watch_stop(stopped);
     // SAFETY: AT_RANDOM is the address of sixteen bytes that the kernel gave every process.
     let random = unsafe { getauxval(libc::AT_RANDOM) } as *const u8;
     process::start(&Start { live, gettime, variable: &lookup, random });
-    MODE.store(if process::is_off() || process::without_io() { PASS } else { RECORD }, Ordering::Relaxed);
+    let records = !process::is_off();
+    MODE.store(if records && !process::without_io() { RECORD } else { PASS }, Ordering::Relaxed);
+    if records {
+        announce();
+    }
+}
+
+/// Tells every loaded object that carries a recorder that this one records.
+fn announce() {
+    let hash = object::hash(table::SYMBOL);
+    object::each_loaded(|info| {
+        // SAFETY: the loader's description of an object that stays loaded while its callback runs; the symbol is a cell wherever it
+        // is defined.
+        unsafe {
+            if let Some(object) = Object::of(info)
+                && let Some(symbol) = object.find(table::SYMBOL, hash)
+            {
+                table::announce(table::local(), object.address(symbol) as *const AtomicPtr<Table>);
+            }
+        }
+        true
+    });
+}
+
+/// Recording has stopped: hooks pass calls on.
+extern "C" fn stopped() {
+    MODE.store(PASS, Ordering::Relaxed);
+}
+
+/// Name ids are of another arena now.
+extern "C" fn forget_names() {
+    files::forget_names();
+    mappings::forget_names();
 }
 
 fn watch_thread_ends() {
+    if THREAD_KEY_TRIED.swap(1, Ordering::Relaxed) != 0 {
+        return;
+    }
     let create = resolve::global(c"pthread_key_create").or_else(|| resolve::global(c"__pthread_key_create"));
     let (Some(create), Some(set)) = (create, resolve::global(c"pthread_setspecific")) else { return };
     let mut key = 0;
@@ -100,13 +181,26 @@ extern "C" fn thread_ends(_value: *mut c_void) {
 }
 
 extern "C" fn constructor(_argc: c_int, _argv: *const *const c_char, environment: *const *const c_char) {
+    resolve::prepare();
+    // The cell may be shared with a library that came earlier and records by itself.
+    if table::current().on.load(Ordering::Relaxed) != on::ON {
+        table::adopt(table::local());
+    }
+    // And if it is shared, this library's own copy is the one that its loader will find by name.
+    let own = resolve::own();
+    if let Some(symbol) = own.find(table::SYMBOL, object::hash(table::SYMBOL)) {
+        // SAFETY: this library's own cell.
+        unsafe { table::announce(table::local(), own.address(symbol) as *const AtomicPtr<Table>) };
+    }
+    table::offer_start(start_late);
+    table::offer_binding(bind::bind);
     if process::is_unborn() {
         begin(environment);
     }
 }
 
 extern "C" fn destructor() {
-    ending(EXIT_STATUS.load(Ordering::Relaxed) as i32);
+    ending(EXIT_STATUS.load(Ordering::Relaxed) as i32, false);
 }
 
 /// `exit(status)` was called; the destructor will run.
@@ -114,12 +208,20 @@ pub(crate) fn exit_called(status: c_int) {
     EXIT_STATUS.store(status as u32, Ordering::Relaxed);
 }
 
+/// `_exit` or one of its kind was called: nothing of the C library will run any more.
+pub(crate) fn ends_suddenly(status: c_int) {
+    ending(status, true);
+}
+
 /// The process ends here, unless this is a `vfork` child, whose memory is its parent's.
-pub(crate) fn ending(status: c_int) {
-    if process::is_off() || thread::state().in_vfork() {
+fn ending(status: c_int, sudden: bool) {
+    if thread::state().in_vfork() {
         return;
     }
-    process::note_end(status);
+    if traced() {
+        process::note_end(status);
+    }
+    process::run_at_end(sudden);
 }
 
 /// The environment that `exec*` without an environment argument would pass on.

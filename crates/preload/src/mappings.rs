@@ -36,6 +36,20 @@ fn find(address: usize) -> Option<&'static Mapping> {
     })
 }
 
+/// Forgets all mappings, before a recording begins.
+pub(crate) fn forget() {
+    for slot in &MAPPINGS[..USED.load(Ordering::Relaxed)] {
+        slot.start.store(0, Ordering::Release);
+    }
+}
+
+/// Names are not valid any more: what is mapped stays known, as a file without a name.
+pub(crate) fn forget_names() {
+    for slot in &MAPPINGS[..USED.load(Ordering::Relaxed)] {
+        slot.name.store(0, Ordering::Relaxed);
+    }
+}
+
 /// Name of the file mapped at `address`; `None` when no file is.
 pub(crate) fn file_at(address: usize) -> Option<u32> {
     find(address).map(|mapping| mapping.name.load(Ordering::Relaxed))

@@ -26,7 +26,7 @@ unsafe extern "C" fn fork() -> pid_t {
     // SAFETY: takes no arguments.
     let child = unsafe { real() };
     if child == 0 {
-        process::enter(thread::state());
+        process::forked();
         files::forked(true);
     } else {
         process::after_fork_in_parent(child);
@@ -169,12 +169,21 @@ unsafe fn exec(
     // SAFETY: the caller vouches for the string; exec itself will read it.
     let name = unsafe { CStr::from_ptr(path) };
     let id = program_id(name, search);
-    let verdict = if search { search_path(name) } else { environment::verdict(name) };
+    let verdict = foresee(name, search);
     let under_way = Exec::begin(call, id, verdict);
     // SAFETY: the caller vouches for the array.
     let ret = unsafe { environment::with_environment(environment, verdict, run) };
     under_way.failed();
     ret
+}
+
+/// What will become of the program; where the next image decides for itself whether it is traced, there is nothing to say.
+fn foresee(name: &CStr, search: bool) -> Verdict {
+    match (life::follows_children(), search) {
+        (false, _) => Verdict::Traceable,
+        (true, true) => search_path(name),
+        (true, false) => environment::verdict(name),
+    }
 }
 
 /// Name id of a program; one that is searched for along PATH is not in the working directory.
@@ -214,6 +223,15 @@ fn search_path(name: &CStr) -> Verdict {
 }
 
 type Strings = *const *const c_char;
+
+/// Hooks below that call another real function than their own, and which (with its NUL).
+pub(crate) const CALLED_INSTEAD: &[(&str, &str)] = &[
+    ("execv", "execve\0"),
+    ("execl", "execve\0"),
+    ("execle", "execve\0"),
+    ("execvp", "execvpe\0"),
+    ("execlp", "execvpe\0"),
+];
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Strings) -> c_int {
@@ -327,7 +345,7 @@ unsafe fn spawn(
     // SAFETY: posix_spawn will read the same string; `pid` may be null, so a place of our own receives it.
     unsafe {
         let name = CStr::from_ptr(path);
-        let verdict = if search { search_path(name) } else { environment::verdict(name) };
+        let verdict = foresee(name, search);
         let mut child: pid_t = 0;
         let start = clock::ticks();
         let ret = environment::with_environment(environment, verdict, |environment| {
@@ -377,9 +395,7 @@ macro_rules! exits {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(status: c_int) -> ! {
             let real = real!($name(c_int) -> !);
-            if life::traced() {
-                $announce(status);
-            }
+            $announce(status);
             // SAFETY: the program's own argument; the function does not return.
             unsafe { real(status) }
         }
@@ -387,9 +403,9 @@ macro_rules! exits {
 }
 
 exits! {
-    _exit => life::ending;
-    _Exit => life::ending;
-    quick_exit => life::ending;
+    _exit => life::ends_suddenly;
+    _Exit => life::ends_suddenly;
+    quick_exit => life::ends_suddenly;
     exit => life::exit_called;
 }
 
@@ -439,7 +455,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         | libc::SYS_readv
         | libc::SYS_writev
         | libc::SYS_openat => process::note_habit(habits::RAW_SYSCALLS),
-        libc::SYS_exit_group if life::traced() => life::ending(a as c_int),
+        libc::SYS_exit_group => life::ends_suddenly(a as c_int),
         _ => {}
     }
     // SAFETY: the program's own words; those that it did not give are read by nobody.

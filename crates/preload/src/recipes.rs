@@ -9,6 +9,7 @@ use weftline_recorder::layout::{NO_OFFSET, habits, record_flags};
 use weftline_recorder::thread::Fields;
 use weftline_recorder::{process, scratch, sys};
 
+use crate::files::Noted;
 use crate::hooks::Recipe;
 use crate::{files, mappings};
 
@@ -176,7 +177,7 @@ pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> impl Recipe {
 
 pub(crate) fn close_fd(fd: c_int) -> impl Recipe {
     let path = files::closing(fd);
-    after(move |ret, _| Some(Fields { path, fd, ret, ..Fields::NONE }))
+    after(move |ret, _| Some(Fields { path: path.name(), fd, ret, ..Fields::NONE }))
 }
 
 pub(crate) fn close_many(first: c_uint, last: c_uint, flags: c_int) -> impl Recipe {
@@ -314,7 +315,7 @@ pub(crate) fn on_dir(stream: *mut c_void) -> impl Recipe {
 pub(crate) fn close_dir(stream: *mut c_void) -> impl Recipe {
     let fd = directory_fd(stream);
     let path = files::closing(fd);
-    after(move |ret, _| Some(Fields { path, fd, ret, ..Fields::NONE }))
+    after(move |ret, _| Some(Fields { path: path.name(), fd, ret, ..Fields::NONE }))
 }
 
 pub(crate) fn map(size: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> impl Recipe {
@@ -332,8 +333,8 @@ pub(crate) fn map(size: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64
 }
 
 pub(crate) fn unmap(address: *mut c_void, size: usize) -> impl Recipe {
-    let name = mappings::unmapping(address as usize, size);
-    after(move |ret, _| Some(Fields { path: name?, size: size as i64, ret, ..Fields::NONE }))
+    let name = mappings::unmapping(address as usize, size).map(Noted::new);
+    after(move |ret, _| Some(Fields { path: name?.name(), size: size as i64, ret, ..Fields::NONE }))
 }
 
 pub(crate) fn on_mapping(address: *mut c_void, size: usize, detail: u32) -> impl Recipe {

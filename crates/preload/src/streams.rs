@@ -13,6 +13,7 @@ use weftline_recorder::clock;
 use weftline_recorder::layout::{NO_OFFSET, record_flags};
 use weftline_recorder::thread::{self, Buffer, Characters, Fields};
 
+use crate::files::Noted;
 use crate::hooks::Recipe;
 use crate::recipes::after;
 use crate::{files, resolve};
@@ -173,8 +174,8 @@ pub(crate) fn close_stream(stream: *mut FILE) -> impl Recipe {
     inlined(stream);
     forget_buffer(stream);
     let fd = descriptor(stream);
-    let path = if fd >= 0 { files::closing(fd) } else { 0 };
-    after(move |ret, _| Some(Fields { flags: record_flags::STREAM, path, fd, ret, ..Fields::NONE }))
+    let path = if fd >= 0 { files::closing(fd) } else { Noted::new(0) };
+    after(move |ret, _| Some(Fields { flags: record_flags::STREAM, path: path.name(), fd, ret, ..Fields::NONE }))
 }
 
 #[inline(always)]

@@ -61,7 +61,10 @@ type Text = *const c_char;
 
 /// Defines what the shim calls.
 macro_rules! ends {
-    ($($name:ident ( $($arg:ident : $ty:ty),* ) $recipe:expr => $call:ident by $real:ident;)*) => { $(
+    ($($name:ident ( $($arg:ident : $ty:ty),* ) $recipe:expr => $call:ident by $real:ident;)*) => {
+        /// Hooks that call another real function than their own, and which (with its NUL).
+        pub(crate) const CALLED_INSTEAD: &[(&str, &str)] = &[ $( (stringify!($call), concat!(stringify!($real), "\0")) ),* ];
+    $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
             let real = real!($real($($ty),*) -> c_int);

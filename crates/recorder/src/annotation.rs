@@ -187,6 +187,7 @@ impl<const ROOM: usize> Payload<ROOM> {
     }
 
     /// Adds an argument only if all of it fits, text included.
+    #[inline(always)]
     pub fn add_whole(&mut self, key: u32, value: Argument<'_>) -> bool {
         let text = match value {
             Argument::Text(text) | Argument::CutText(text, _) | Argument::Json(text) => text.len(),
@@ -224,6 +225,7 @@ impl<const ROOM: usize> Payload<ROOM> {
         fits
     }
 
+    #[inline(always)]
     fn text(&mut self, tag: u8, key: u32, text: &[u8]) -> bool {
         let length = (text.len() as u16).to_le_bytes();
         let fits = self.length + 7 + text.len() <= ROOM;
@@ -234,18 +236,26 @@ impl<const ROOM: usize> Payload<ROOM> {
         fits
     }
 
+    /// An integer, in as many bytes as it needs. All eight are stored where there is room: a copy of a length that is known costs one instruction.
+    #[inline(always)]
+    fn integer(&mut self, key: u32, v: i64) -> bool {
+        let significant = 65 - (v ^ v >> 63).leading_zeros() as usize;
+        let bytes = significant.div_ceil(8).clamp(1, 8);
+        if self.entry(bytes as u8, key, &v.to_le_bytes()) {
+            self.length -= 8 - bytes;
+            return true;
+        }
+        self.entry(bytes as u8, key, &v.to_le_bytes()[..bytes])
+    }
+
     /// Adds an argument whose key has the name id `key`. False when there is no room left: nothing is added then, except that text is
-    /// cut to the room there is.
-    #[inline]
+    /// cut to the room there is. Inlined, so that where the kind of value is known nothing is left of the rest.
+    #[inline(always)]
     pub fn add(&mut self, key: u32, value: Argument<'_>) -> bool {
         match value {
-            Argument::Int(v) => {
-                let significant = 65 - (v ^ v >> 63).leading_zeros() as usize;
-                let bytes = significant.div_ceil(8).clamp(1, 8);
-                self.entry(bytes as u8, key, &v.to_le_bytes()[..bytes])
-            }
+            Argument::Int(v) => self.integer(key, v),
             Argument::UInt(v) => match i64::try_from(v) {
-                Ok(v) => self.add(key, Argument::Int(v)),
+                Ok(v) => self.integer(key, v),
                 Err(_) => self.entry(tag::UINT, key, &v.to_le_bytes()),
             },
             Argument::Float(v) => self.entry(tag::FLOAT, key, &v.to_le_bytes()),
@@ -256,16 +266,18 @@ impl<const ROOM: usize> Payload<ROOM> {
             Argument::Json(text) => self.text(tag::JSON, key, text),
             Argument::Name(id) => self.entry(tag::NAME, key, &id.to_le_bytes()),
             Argument::Ticks(v) => self.entry(tag::TICKS, key, &v.to_le_bytes()),
-            Argument::Usage(from, to) => {
-                let numbers =
-                    |usage: &Usage| [usage.thread, usage.thread_user, usage.process, usage.process_user, usage.rss];
-                let fits = self.length + 5 + 80 <= ROOM && self.entry(tag::USAGE, 0, &[]);
-                if fits {
-                    numbers(&from).iter().chain(&numbers(&to)).for_each(|n| self.put(&n.to_le_bytes()));
-                }
-                fits
-            }
+            Argument::Usage(from, to) => self.usage(&from, &to),
         }
+    }
+
+    #[cold]
+    fn usage(&mut self, from: &Usage, to: &Usage) -> bool {
+        let numbers = |usage: &Usage| [usage.thread, usage.thread_user, usage.process, usage.process_user, usage.rss];
+        let fits = self.length + 5 + 80 <= ROOM && self.entry(tag::USAGE, 0, &[]);
+        if fits {
+            numbers(from).iter().chain(&numbers(to)).for_each(|n| self.put(&n.to_le_bytes()));
+        }
+        fits
     }
 
     #[cold]
@@ -278,7 +290,8 @@ impl<const ROOM: usize> Payload<ROOM> {
         }
         self.entry(tag::CUT_TEXT, key, &(end as u16).to_le_bytes());
         self.put(&whole.to_le_bytes());
-        self.put(&text[..end]);
+        // Always that long; said so that no panic is compiled in.
+        self.put(text.get(..end).unwrap_or_default());
         true
     }
 }

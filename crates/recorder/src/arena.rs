@@ -52,8 +52,11 @@ pub(crate) fn connect(live: &[u8]) -> Option<&'static Control> {
 
 /// Makes `base` the arena of this process. An earlier one stays mapped: others' slots in it are still read.
 pub(crate) fn settle_in(base: *mut u8) {
-    for piece in &PIECES[1..] {
-        piece.store(core::ptr::null_mut(), Ordering::Relaxed);
+    // Before the first arena there is nothing to forget, and the list need not be touched.
+    if !self::base().is_null() {
+        for piece in &PIECES[1..] {
+            piece.store(core::ptr::null_mut(), Ordering::Relaxed);
+        }
     }
     PIECES[0].store(base, Ordering::Release);
 }
@@ -207,7 +210,8 @@ pub(crate) fn grow(used_for: u32) -> bool {
     let limit = (control.max_pieces as usize).clamp(1, MAX_PIECES);
     let taken = |index: &usize| {
         let used = &header.pieces[*index].used_for;
-        used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        used.load(Ordering::Relaxed) == piece_use::NONE
+            && used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
     let Some(index) = (1..limit).find(taken) else {
         header.growth_refused.fetch_or(1, Ordering::Relaxed);

@@ -17,7 +17,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Bump whenever a field moves or changes its meaning.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 /// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
 /// leftovers of an older version, are refused instead of misread.
 pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
@@ -36,13 +36,13 @@ pub const SEGMENT_SIZE: usize = 128 << 10;
 pub const RECORDS_PER_SEGMENT: u32 = (SEGMENT_SIZE / size_of::<Record>()) as u32 - 1;
 /// Process slots of an arena: one image and the children it forked that are alive or not yet drained.
 pub const PROCESS_SLOTS: usize = 128;
-/// Pieces of an arena, the base included. 128 pieces of 4 MiB bound one arena at 512 MiB.
-pub const MAX_PIECES: usize = 128;
+/// Pieces of an arena, the base included: 4 GiB, 64 million events of a program that nobody drains. A name id has 12 bits for its piece.
+pub const MAX_PIECES: usize = 1024;
 /// Arenas in the pool that the supervisor keeps ready.
 pub const POOL_SLOTS: usize = 256;
 
-/// Where the parts of the base piece begin.
-pub const PROCESSES_AT: usize = 8192;
+/// Where the parts of the base piece begin: process slots behind the header, from a page of their own on.
+pub const PROCESSES_AT: usize = size_of::<ArenaHeader>().next_multiple_of(4096);
 /// Name index of the base piece.
 pub const BASE_INDEX_AT: usize = PROCESSES_AT + PROCESS_SLOTS * size_of::<ProcessSlot>();
 /// Slots of the base piece's name index.
@@ -60,7 +60,7 @@ pub const GROWN_INDEX_SLOTS: usize = 65536;
 /// Name heap of a growth piece.
 pub const GROWN_HEAP_AT: usize = GROWN_INDEX_SLOTS * 8;
 
-const _: () = assert!(BASE_HEAP_AT < BASE_SEGMENTS_AT && size_of::<ArenaHeader>() <= PROCESSES_AT);
+const _: () = assert!(BASE_SEGMENTS_AT - BASE_HEAP_AT >= 256 << 10 && MAX_PIECES <= 1 << 12);
 const _: () = assert!(size_of::<Record>() == 64 && size_of::<SegmentHeader>() == 64 && size_of::<ProcessSlot>() == 512);
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE && GROWN_SEGMENTS <= 64 && BASE_SEGMENTS <= 64);
 

@@ -106,7 +106,8 @@ fn intern_anywhere(
 ) -> u32 {
     let mut next = 0;
     for attempt in 0..2 {
-        while next < MAX_PIECES {
+        let pieces = (header.pieces_used.load(Ordering::Acquire) as usize).clamp(1, MAX_PIECES);
+        while next < pieces {
             let this = next;
             next += 1;
             let holds_names = this == 0 || header.pieces[this].used_for.load(Ordering::Acquire) == piece_use::NAMES;

@@ -192,10 +192,29 @@ pub fn stop(status: i32) {
         return;
     }
     table::set_on(false);
-    note_end(status);
+    tell_stop();
+    // An exit that hooks have seen was announced by them, with its status.
+    if own_slot().is_none_or(|slot| slot.state.load(Ordering::Acquire) != process_state::ENDED) {
+        note_end(status);
+    }
     if STATE.compare_exchange(ACTIVE, OFF, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
         // SAFETY: OWNER points at a static, or at a page that is never unmapped.
         unsafe { (*OWNER.load(Ordering::Relaxed)).store(0, Ordering::Release) };
+    }
+}
+
+static STOPPING: AtomicUsize = AtomicUsize::new(0);
+
+/// `then` is called when [`stop`] ends the recording: hooks need not look any more.
+pub fn watch_stop(then: extern "C" fn()) {
+    STOPPING.store(then as usize, Ordering::Release);
+}
+
+fn tell_stop() {
+    let then = STOPPING.load(Ordering::Acquire);
+    if then != 0 {
+        // SAFETY: only `watch_stop` stores here, and only a function of this type.
+        unsafe { core::mem::transmute::<usize, extern "C" fn()>(then)() };
     }
 }
 
@@ -291,6 +310,7 @@ fn claim_slot(header: &ArenaHeader) -> Option<u32> {
                 if taken {
                     (*slot).pid = 0;
                     (*slot).ppid = sys::getpid();
+                    (*slot).pid_outside.store(0, Ordering::Relaxed);
                     (*slot).generation = header.generations.fetch_add(1, Ordering::Relaxed) + 1;
                 }
                 taken
@@ -352,6 +372,13 @@ pub fn after_fork_in_parent(child: i32) {
             }
         }
     }
+}
+
+/// Called in a child just made by `fork`. Kernels before 4.14 do not wipe the owner's page by themselves.
+pub fn forked() {
+    // SAFETY: OWNER points at a static, or at a page that is never unmapped; this process has one thread.
+    unsafe { (*OWNER.load(Ordering::Relaxed)).store(0, Ordering::Relaxed) };
+    enter(thread::state());
 }
 
 /// Makes a child that was just forked (by whatever means) a process of its own in the shared arena.

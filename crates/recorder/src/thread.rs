@@ -69,11 +69,15 @@ pub struct Buffer {
     pub write: AtomicUsize,
 }
 
+/// Alignment of the variable below. A library that `dlopen` brings gets no more than the thread block itself has: on aarch64 that is 16
+/// unless the program's own storage asks for more, and a cache line's 64 is refused ("cannot allocate memory in static TLS block").
+const ALIGNMENT: usize = if cfg!(target_arch = "aarch64") { 16 } else { 64 };
+
 // The variable itself: initial-exec storage, which costs two instructions to reach where the dynamic model costs a call. Rust's own
 // `thread_local!` has no such model on stable, so the symbol is laid out by hand.
 core::arch::global_asm!(
     ".pushsection .tbss.weft_thread,\"awT\",%nobits",
-    ".balign 64",
+    ".balign {alignment}",
     ".hidden weft_thread",
     ".globl weft_thread",
     ".type weft_thread,%object",
@@ -82,6 +86,7 @@ core::arch::global_asm!(
     ".zero {size}",
     ".popsection",
     size = const size_of::<ThreadState>(),
+    alignment = const ALIGNMENT,
 );
 
 /// The calling thread's state.

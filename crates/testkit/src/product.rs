@@ -30,15 +30,17 @@ pub fn workspace() -> PathBuf {
 fn build() -> PathBuf {
     let root = workspace();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--release", "-p", "weftline-cli", "-p", "weftline-preload"];
-    let status = Command::new(&cargo).args(arguments).current_dir(&root).status();
+    let packages = ["cli", "preload", "capi", "capi-dftracer", "capi-perfflow"].map(|name| format!("weftline-{name}"));
+    let mut arguments = vec!["build", "--release"];
+    arguments.extend(packages.iter().flat_map(|package| ["-p", package]));
+    let status = Command::new(&cargo).args(&arguments).current_dir(&root).status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("building the product failed ({status}): cargo {}", arguments.join(" ")),
         Err(error) => panic!("cannot start {}: {error}", Path::new(&cargo).display()),
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
-    for name in ["weft", "libweft_preload.so"] {
+    for name in ["weft", "libweft_preload.so", "libweft.so", "libdftracer_core.so", "libperfflow_runtime.so"] {
         let file = target.join("release").join(name);
         assert!(file.is_file(), "the build succeeded but left no {}", file.display());
     }

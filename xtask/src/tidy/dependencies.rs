@@ -4,11 +4,15 @@ use super::Finding;
 use crate::repo;
 
 /// Package, and families of crates it must never reach. A family is a crate name and everything that starts with it.
-const FORBIDDEN: [(&str, &[&str]); 5] = [
+const FORBIDDEN: [(&str, &[&str]); 9] = [
     ("weftline-format", HEAVY),
     ("weftline-recorder", HEAVY),
     ("weftline-preload", HEAVY),
     ("weftline-drain", HEAVY),
+    ("weftline-standalone", HEAVY),
+    ("weftline", HEAVY),
+    ("weftline-capi", HEAVY),
+    ("weftline-python", HEAVY),
     ("weftline-cli", &["datafusion"]),
 ];
 const HEAVY: &[&str] = &["arrow", "datafusion", "tokio", "clap"];

@@ -1,26 +1,96 @@
-//! `weft recover`: turns what a killed run left into trace files.
+//! `weft recover`: turns what killed runs and programs left into trace files.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use weftline_drain::{RecoverOptions, RecoverReport};
+use weftline_format::manifest::RUN_FILE;
+use weftline_standalone::{Published, leftovers};
 
 use crate::args::RecoverArgs;
 use crate::rundir::{self, Source};
 use crate::terminal::{self, Terminal};
 
+/// How long a process that has ended waits for others which finish at the same place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a path means.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    Run(PathBuf),
+    /// The hidden directory of a program that recorded itself.
+    Hidden(PathBuf),
+    /// All is done here.
+    Done(PathBuf),
+}
+
 /// Runs the verb.
 pub(crate) fn execute(args: &RecoverArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
-    let Source::Run(run) = rundir::find(args.run.as_slice())? else {
-        bail!("these are trace files, not a run directory: there is nothing to recover");
-    };
-    let report = weftline_drain::recover(&run, &RecoverOptions::default())?;
-    if !args.quiet {
-        tell(&run, &report, terminal)?;
+    for target in targets(&args.paths, args.ended)? {
+        match target {
+            Target::Run(run) => {
+                let options = RecoverOptions {
+                    believe_ended: args.ended,
+                    wait_for_lock: args.ended.then_some(PATIENCE),
+                    ..RecoverOptions::default()
+                };
+                let report = weftline_drain::recover(&run, &options)?;
+                if !args.quiet {
+                    tell(&run, &report, terminal)?;
+                }
+            }
+            Target::Hidden(hidden) => {
+                tell_published(&hidden, &leftovers::finish(&hidden, args.ended)?, args.quiet, terminal)?;
+            }
+            Target::Done(path) if !args.quiet => {
+                writeln!(std::io::stderr(), "weft: {}: nothing to recover", path.display())?;
+            }
+            Target::Done(_) => {}
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn targets(paths: &[PathBuf], ended: bool) -> anyhow::Result<Vec<Target>> {
+    let hidden = |path: &Path| -> anyhow::Result<Vec<Target>> {
+        Ok(leftovers::find(path)?.into_iter().map(Target::Hidden).collect())
+    };
+    if paths.is_empty() {
+        let mut all = hidden(Path::new("."))?;
+        match rundir::find(&[]) {
+            Ok(Source::Run(run)) => all.push(Target::Run(run)),
+            Ok(Source::Files(_)) => {}
+            Err(error) if all.is_empty() => return Err(error),
+            Err(_) => {}
+        }
+        return Ok(all);
+    }
+    let mut all = Vec::new();
+    for path in paths {
+        if path.join(RUN_FILE).is_file() {
+            all.push(Target::Run(path.clone()));
+            continue;
+        }
+        let found = hidden(path)?;
+        match found.is_empty() {
+            false => all.extend(found),
+            // Another process of the family may have seen to it.
+            true if ended || path.is_dir() || begins_a_name(path) => all.push(Target::Done(path.clone())),
+            true => bail!("{}: no such file or directory, and nothing hidden whose name begins so", path.display()),
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a path is that of a file, or the beginning of one.
+fn begins_a_name(path: &Path) -> bool {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let prefix = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    !prefix.is_empty() && entries.any(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix))
 }
 
 fn tell(run: &Path, report: &RecoverReport, terminal: Terminal) -> anyhow::Result<()> {
@@ -38,6 +108,25 @@ fn tell(run: &Path, report: &RecoverReport, terminal: Terminal) -> anyhow::Resul
     Ok(())
 }
 
+fn tell_published(hidden: &Path, published: &Published, quiet: bool, terminal: Terminal) -> anyhow::Result<()> {
+    let mut err = std::io::stderr().lock();
+    for message in &published.messages {
+        writeln!(err, "weft: {message}")?;
+    }
+    if quiet {
+        return Ok(());
+    }
+    for file in &published.files {
+        writeln!(err, "weft: {}: {}", file.display(), terminal.stderr().good("recovered"))?;
+    }
+    match &published.open {
+        Some(why) => writeln!(err, "weft: {}: {why}", hidden.display())?,
+        None if published.files.is_empty() => writeln!(err, "weft: {}: it held no events", hidden.display())?,
+        None => {}
+    }
+    Ok(())
+}
+
 /// What every reading verb does first. Trouble is told, not fatal: what is there can still be read.
 pub(crate) fn before_reading(run: &Path) {
     match weftline_drain::recover(run, &RecoverOptions::default()) {
@@ -51,6 +140,37 @@ pub(crate) fn before_reading(run: &Path) {
         Ok(_) => {}
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weft: leftovers of this run could not be recovered: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_runs_leftovers_or_nothing() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| place.path().join(name);
+        for directory in ["run", "empty", "logs", "logs/.log-app-7.weft"] {
+            std::fs::create_dir(at(directory)).expect("made");
+        }
+        std::fs::write(at("run/run.json"), "{}").expect("written");
+        std::fs::write(at("logs/.log-app-7.weft/publish.json"), "{}").expect("written");
+        std::fs::write(at("logs/old-app-3.pfw.gz"), "").expect("written");
+        let hidden = || vec![Target::Hidden(at("logs/.log-app-7.weft"))];
+        for (path, ended, expected) in [
+            ("run", false, vec![Target::Run(at("run"))]),
+            ("empty", false, vec![Target::Done(at("empty"))]),
+            ("logs", false, hidden()),
+            ("logs/log", false, hidden()),
+            ("logs/old", false, vec![Target::Done(at("logs/old"))]),
+            ("logs/.gone.weft", true, vec![Target::Done(at("logs/.gone.weft"))]),
+        ] {
+            assert_eq!(targets(&[at(path)], ended).expect(path), expected, "{path}");
+        }
+        for missing in ["logs/other", "nowhere/log"] {
+            targets(&[at(missing)], false).expect_err(missing);
         }
     }
 }

@@ -84,6 +84,7 @@ impl Tracing {
         let live_options = LiveOptions {
             run_id: RunManifest::read(&run)?.id,
             no_io: args.no_io,
+            span_usage: args.span_usage,
             wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
             ..LiveOptions::default()
         };

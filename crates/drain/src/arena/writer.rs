@@ -4,8 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use weftline_recorder::annotation::{self, INLINE, Kind, PER_RECORD};
 use weftline_recorder::calls::Call;
-use weftline_recorder::layout::{KernelIo, NO_OFFSET, Record, pool_state, process_state, segment_state};
+use weftline_recorder::layout::{
+    KernelIo, NO_OFFSET, POOL_SLOTS, Record, piece_use, pool_state, process_state, segment_state,
+};
 use weftline_recorder::{clock, names, sys};
 
 use super::{Arena, ControlPage, RecordFacts, SegmentAt};
@@ -18,6 +21,8 @@ pub(crate) struct Program {
     pub arena: Arc<Arena>,
     pub slot: u32,
     generation: u64,
+    /// The piece that segments are taken from.
+    piece: usize,
     /// The segment that each thread writes into.
     current: std::collections::HashMap<u32, SegmentAt>,
 }
@@ -32,6 +37,40 @@ impl Program {
         words[number].store(pool_state::CLAIMED | u64::from(pid), Ordering::Release);
         let arena = Arc::new(Arena::open(live, number as u64).expect("an arena").expect("of this layout"));
         Program::in_arena(arena, pid, 0)
+    }
+
+    /// Makes an arena in a live directory without a supervisor, as a new image with this pid.
+    pub(crate) fn start_alone(live: &Path, pid: u32) -> Program {
+        let control = ControlPage::open(&live.join("ctl")).expect("a control page").expect("of this layout");
+        let number = POOL_SLOTS as u64 + control.get().own_arenas.fetch_add(1, Ordering::AcqRel);
+        Arena::create(live, number, control.get().clock).expect("an arena");
+        let arena = Arc::new(Arena::open(live, number).expect("an arena").expect("of this layout"));
+        Program::in_arena(arena, pid, 0)
+    }
+
+    /// Adds a growth piece and goes on in it, as if all before it were full.
+    pub(crate) fn grow_to(&mut self, live: &Path, index: usize) {
+        let file = live.join(format!("a{}.{index}", self.arena.number()));
+        super::mapping::reserve(&file, super::PIECE_SIZE).expect("a piece");
+        let header = self.arena.header();
+        header.pieces[index].free.store(u64::MAX >> (64 - super::GROWN_SEGMENTS), Ordering::Relaxed);
+        header.pieces_used.store(index as u32 + 1, Ordering::Relaxed);
+        header.pieces[index].used_for.store(piece_use::SEGMENTS, Ordering::Release);
+        self.piece = index;
+        self.current.clear();
+    }
+
+    /// Reserves a slot for a child that is about to be forked; the child's pid once the parent knows it.
+    pub(crate) fn reserve_slot(&self, child: u32) {
+        let slot = (0..).find(|slot| self.arena.slot_state(*slot) == process_state::FREE).expect("a free slot");
+        self.arena.header().generations.fetch_add(1, Ordering::AcqRel);
+        let at = self.arena.slot(slot).expect("inside the arena");
+        // SAFETY: the test owns the slot.
+        unsafe {
+            (*at).ppid = self.arena.slot_facts(self.slot).pid;
+            (*at).pid_outside.store(child, Ordering::Relaxed);
+            (*at).state.store(process_state::CLAIMED, Ordering::Release);
+        }
     }
 
     /// A forked child in the same arena.
@@ -66,7 +105,7 @@ impl Program {
             (*at).exit_status.store(-1, Ordering::Relaxed);
             (*at).state.store(process_state::LIVE, Ordering::Release);
         }
-        Program { arena, slot, generation, current: std::collections::HashMap::new() }
+        Program { arena, slot, generation, piece: 0, current: std::collections::HashMap::new() }
     }
 
     pub(crate) fn intern(&self, base: u32, bytes: &[u8]) -> u32 {
@@ -78,40 +117,80 @@ impl Program {
         self.arena.slot_facts(self.slot).cwd
     }
 
-    /// Records one event of a thread, taking a segment when the thread has none or it is full.
-    pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
+    /// Takes `count` records in a row for a thread, from another segment when they do not fit; what is left of the old one is marked as
+    /// meaning nothing.
+    fn slots(&mut self, tid: u32, count: u32) -> *mut Record {
         loop {
-            let at =
-                *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
+            let at = *self
+                .current
+                .entry(tid)
+                .or_insert_with(|| take_segment(&self.arena, self.piece, self.slot, self.generation, tid));
             let segment = self.arena.segment(at).expect("a segment");
-            // SAFETY: the test is the only writer of this segment.
+            // SAFETY: the test is the only writer of this segment, and stays below its end.
             unsafe {
-                let index = (*segment).next.fetch_add(1, Ordering::Relaxed);
-                if index < super::RECORDS_PER_SEGMENT {
-                    let place = segment.cast::<Record>().add(1 + index as usize);
-                    (*place).path = record.path;
-                    (*place).start = record.start;
-                    (*place).end = record.end;
-                    (*place).fd = record.fd;
-                    (*place).detail = record.detail;
-                    (*place).size = record.size;
-                    (*place).ret = record.ret;
-                    (*place).offset = record.offset;
-                    (*place).extra = record.extra;
-                    (*place).head.store(record.head, Ordering::Release);
-                    return;
+                let records = segment.cast::<Record>().add(1);
+                let index = (*segment).next.fetch_add(count, Ordering::Relaxed);
+                if index + count <= super::RECORDS_PER_SEGMENT {
+                    return records.add(index as usize);
+                }
+                for left in index..super::RECORDS_PER_SEGMENT {
+                    (*records.add(left as usize)).head.store(annotation::SKIPPED, Ordering::Release);
                 }
             }
             self.close(tid);
         }
     }
 
+    /// Records one event of a thread.
+    pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
+        let place = self.slots(tid, 1);
+        // SAFETY: `slots` gave the record to us alone.
+        unsafe { store(place, record) };
+    }
+
+    /// Records one annotation, as much of it as `told` says.
+    pub(crate) fn annotate(&mut self, tid: u32, annotation: &Annotation<'_>, told: Told) {
+        let (inline, rest) = annotation.payload.split_at(annotation.payload.len().min(INLINE));
+        let parts: Vec<&[u8]> = rest.chunks(PER_RECORD).collect();
+        let first = self.slots(tid, 1 + parts.len() as u32);
+        let mut words = [0; INLINE];
+        words[..inline.len()].copy_from_slice(inline);
+        let word = |at: usize| i64::from_ne_bytes(std::array::from_fn(|byte| words[at + byte]));
+        // SAFETY: `slots` gave these records to us alone; the payload of a record that continues another lies behind its head.
+        unsafe {
+            for (index, part) in parts.iter().enumerate() {
+                let record = first.add(1 + index);
+                std::ptr::copy_nonoverlapping(part.as_ptr(), record.cast::<u8>().add(4), part.len());
+                (*record).head.store(annotation::CONTINUED, Ordering::Release);
+            }
+            if told == Told::WithoutHead {
+                return;
+            }
+            let head = RecordFacts {
+                head: annotation::ANNOTATION | annotation.kind as u32 | annotation.flags,
+                path: annotation.name,
+                start: annotation.start,
+                end: annotation.end,
+                fd: annotation.category.cast_signed(),
+                detail: annotation.payload.len() as u32,
+                size: word(0),
+                ret: word(8),
+                offset: word(16),
+                extra: annotation.id,
+            };
+            store(first, &head);
+        }
+    }
+
     /// Takes a record without ever finishing it.
     pub(crate) fn begin_record(&mut self, tid: u32) {
-        let at = *self.current.entry(tid).or_insert_with(|| take_segment(&self.arena, self.slot, self.generation, tid));
-        let segment = self.arena.segment(at).expect("a segment");
-        // SAFETY: the test is the only writer of this segment.
-        unsafe { (*segment).next.fetch_add(1, Ordering::Relaxed) };
+        self.slots(tid, 1);
+    }
+
+    /// Records that fit into the thread's segment.
+    pub(crate) fn room(&self, tid: u32) -> u32 {
+        let taken = self.current.get(&tid).and_then(|at| self.arena.segment_facts(*at)).map_or(0, |facts| facts.taken);
+        super::RECORDS_PER_SEGMENT - taken
     }
 
     /// The thread ends.
@@ -155,6 +234,47 @@ impl Program {
     }
 }
 
+/// Stores a record, its head last.
+///
+/// # Safety
+/// `place` must be a record that the caller alone writes.
+unsafe fn store(place: *mut Record, record: &RecordFacts) {
+    // SAFETY: the caller's word.
+    unsafe {
+        (*place).path = record.path;
+        (*place).start = record.start;
+        (*place).end = record.end;
+        (*place).fd = record.fd;
+        (*place).detail = record.detail;
+        (*place).size = record.size;
+        (*place).ret = record.ret;
+        (*place).offset = record.offset;
+        (*place).extra = record.extra;
+        (*place).head.store(record.head, Ordering::Release);
+    }
+}
+
+/// An annotation to record.
+#[derive(Clone, Copy)]
+pub(crate) struct Annotation<'p> {
+    pub kind: Kind,
+    pub flags: u32,
+    pub name: u32,
+    pub category: u32,
+    pub start: u64,
+    pub end: u64,
+    pub id: u64,
+    pub payload: &'p [u8],
+}
+
+/// How far a thread came with an annotation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Whole,
+    /// The process was killed before the record that the others continue was complete.
+    WithoutHead,
+}
+
 /// A call that took a moment just now.
 pub(crate) fn call(call: Call) -> RecordFacts {
     let start = clock::ticks();
@@ -179,14 +299,15 @@ fn intern(arena: &Arena, base: u32, bytes: &[u8]) -> u32 {
     unsafe { names::intern(start, base, bytes, |piece| arena.piece(piece), || false) }
 }
 
-fn take_segment(arena: &Arena, slot: u32, generation: u64, tid: u32) -> SegmentAt {
-    let piece = &arena.header().pieces[0];
+fn take_segment(arena: &Arena, index: usize, slot: u32, generation: u64, tid: u32) -> SegmentAt {
+    let piece = &arena.header().pieces[index];
+    let at_piece = index as u16;
     let free = piece.free.load(Ordering::Acquire);
     assert_ne!(free, 0, "the arena is full");
     let index = free.trailing_zeros() as u8;
     piece.free.fetch_and(!(1 << index), Ordering::AcqRel);
     piece.touched.fetch_or(1 << index, Ordering::Relaxed);
-    let at = SegmentAt { piece: 0, index };
+    let at = SegmentAt { piece: at_piece, index };
     let segment = arena.segment(at).expect("a segment");
     let (anchor_ticks, anchor_mono) = clock::anchor();
     // SAFETY: the bitmap gave the segment to this test alone.

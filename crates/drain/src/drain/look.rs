@@ -110,7 +110,7 @@ impl Drain {
         for (piece, _) in arena.segment_pieces() {
             let mut bits = arena.header().pieces[piece].closed.load(Ordering::Acquire);
             while bits != 0 {
-                let at = SegmentAt { piece: piece as u8, index: bits.trailing_zeros() as u8 };
+                let at = SegmentAt { piece: piece as u16, index: bits.trailing_zeros() as u8 };
                 bits &= bits - 1;
                 let taken = known.taken(at);
                 if *taken >> at.index & 1 == 0
@@ -285,6 +285,7 @@ impl Drain {
         let Some(mut entry) = done.entry else { return };
         // There may be very many images: of each only what cannot be summed up is kept.
         merge_calls(&mut self.calls, &std::mem::take(&mut entry.calls));
+        self.spans.merge_totals(&std::mem::take(&mut entry.spans));
         entry.files = Vec::new();
         self.entries.push(entry);
         let own = (watched.image.facts.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);

@@ -93,6 +93,7 @@ fn a_disk_that_refuses_costs_events_not_the_program() {
         &crate::procfs::Host::here().name,
         std::process::id(),
         crate::procfs::Host::here().start,
+        0,
     );
     std::fs::create_dir(run.join(&name)).expect("made");
     settle(&mut drain);

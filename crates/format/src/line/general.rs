@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::{HEAD_ROOM, LineBuf, Time};
+use super::{HEAD_ROOM, LineBuf, Short, Time};
 use crate::event::{Event, Phase, Value};
 use crate::store::Store;
 use crate::text::escape_odd_str;
@@ -50,6 +50,13 @@ impl LineBuf {
             self.arg_value(key, value);
         }
         self.finish();
+    }
+
+    /// A value that is JSON text already; newlines in it become spaces.
+    pub fn arg_json(&mut self, key: &str, json: &str) -> &mut LineBuf {
+        self.arg(key, Short::Later);
+        push_json(&mut self.out, json);
+        self
     }
 
     fn time(&mut self, time: Time) {
@@ -139,10 +146,12 @@ pub(super) fn push_value(out: &mut Store, v: &Value) {
         Value::Float(v) => push_f64(out, *v),
         Value::Str(v) if named_float(v.as_bytes()).is_some() => push_bytes(out, v.as_bytes()),
         Value::Str(v) => push_text(out, v),
-        Value::Json(v) => {
-            out.append(|out| out.extend(v.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b })));
-        }
+        Value::Json(v) => push_json(out, v),
     }
+}
+
+fn push_json(out: &mut Store, json: &str) {
+    out.append(|out| out.extend(json.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b })));
 }
 
 fn push_text(out: &mut Store, text: &str) {

@@ -95,8 +95,14 @@ pub struct SupervisorRecord {
     pub pid: u32,
     /// Its process start time in clock ticks since boot.
     pub start: u64,
+    /// A process may record itself several times for one run; 0 the first time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub session: u32,
     /// The kernel's boot id.
     pub boot: String,
+    /// What a program that recorded itself left for whoever publishes its files.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
     /// Whether more is to come.
     pub state: State,
     /// When it began, ns since the epoch.
@@ -117,6 +123,9 @@ pub struct SupervisorRecord {
     pub processes: Vec<ProcessRecord>,
     /// Totals per call.
     pub calls: Vec<CallTotal>,
+    /// Totals per span that programs told of themselves; those of many different ones are summed up as `…`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanTotal>,
     /// The files that took most time, at most a few dozen.
     pub files: Vec<FileTotal>,
     /// Members dropped to keep within the size limit, and the events in them.
@@ -134,7 +143,9 @@ impl Default for SupervisorRecord {
             host: String::new(),
             pid: 0,
             start: 0,
+            session: 0,
             boot: String::new(),
+            note: String::new(),
             state: State::Open,
             started_ns: 0,
             ended_ns: 0,
@@ -145,12 +156,18 @@ impl Default for SupervisorRecord {
             clocks: Vec::new(),
             processes: Vec::new(),
             calls: Vec::new(),
+            spans: Vec::new(),
             files: Vec::new(),
             dropped_members: 0,
             dropped_events: 0,
             tree_io: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// All clocks at one moment.
@@ -282,6 +299,20 @@ pub struct CallTotal {
     pub time_ns: u64,
     /// Bytes they moved.
     pub bytes: u64,
+}
+
+/// All spans of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpanTotal {
+    /// The name.
+    pub name: String,
+    /// Its category.
+    pub cat: String,
+    /// How many there were.
+    pub count: u64,
+    /// How long they took together; where they nest or overlap, more than the time that passed.
+    pub time_ns: u64,
 }
 
 /// All calls on one file.

@@ -46,6 +46,15 @@ pub(super) fn assemble<I: Input + ?Sized>(input: &I, deliver: &mut Deliver<'_>) 
     Ok(judge.finish())
 }
 
+/// The events of one of our own members, in order.
+pub(super) fn scan_member(text: &[u8], each: &mut dyn FnMut(&EventView<'_>)) {
+    for item in Items::new(text, Sniff::own().reading, true) {
+        if let Item::Event(event) = item {
+            each(&event);
+        }
+    }
+}
+
 /// What a piece of text holds.
 struct Piece<'a> {
     events: Vec<EventView<'a>>,

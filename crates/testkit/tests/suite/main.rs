@@ -10,6 +10,8 @@ macro_rules! hazards {
     };
 }
 
+mod annotate_c;
+mod annotate_rust;
 mod arguments;
 mod attribution;
 mod bad_days;
@@ -17,6 +19,7 @@ mod calls;
 mod docs;
 mod endings;
 mod injection;
+mod late_binding;
 mod options;
 mod perfetto;
 mod processes;

@@ -1,0 +1,152 @@
+"""The one recorder of this process, as the rest of this package uses it: begin and end, clock, events.
+
+Under ``weft run`` the recorder is on from the first instruction, and everything joins it without any variable. Otherwise
+``DFTRACER_ENABLE`` and its companions say whether and where to record; Weftline's native module reads them.
+"""
+
+import os
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import weftline._native as _native
+
+SPAN: int = _native.SPAN
+ASYNC_SPAN: int = _native.ASYNC_SPAN
+META: int = _native.META
+
+# Whoever says no means it, under `weft run` too: then calls of the C library are recorded, annotations are not.
+REFUSED = os.environ.get("DFTRACER_ENABLE", "").strip().lower() in ("0", "false", "no", "off")
+
+
+def _never() -> int:
+    return 0
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None:
+    return None
+
+
+# The recorder's clock, 0 when nothing is recorded: the cheapest way to ask.
+now: Callable[[], int] = _never if REFUSED else _native.now
+emit: Callable[..., None] = _nothing if REFUSED else _native.emit
+id_of: Callable[[str], int] = _native.id_of
+new_id: Callable[[], int] = _native.new_id
+
+# Whether this process's recording was begun here and not by `weft run` or by Weftline's own interface.
+_own = False
+_lock = threading.Lock()
+os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+
+
+def options() -> Dict[str, Any]:
+    """The settings of ``DFTRACER_*``, parsed."""
+    return dict(_native.dftracer_options())
+
+
+def wanted() -> bool:
+    """Whether events are recorded now, or would be after ``initialize_log``."""
+    if REFUSED:
+        return False
+    return bool(_native.is_on()) or bool(options()["enable"])
+
+
+def begin(log_file: Optional[str] = None, data_dir: Optional[str] = None, process_id: int = -1) -> None:
+    """Begins to record, unless that is so already or nobody wants it. Tells in one sentence what keeps it from that."""
+    global _own
+    with _lock:
+        if not wanted() or _native.is_on():
+            return
+        given: Dict[str, Any] = {}
+        if log_file:
+            given["log_file"] = os.fspath(log_file)
+        if data_dir:
+            given["data_dir"] = os.fspath(data_dir)
+        if process_id is not None and process_id != -1:
+            given["process_id"] = int(process_id)
+        try:
+            _own = _native.begin("dftracer", **given) == "started"
+        except Exception as error:
+            print(f"weftline: nothing is recorded: {error}", file=sys.stderr)
+            return
+    _WALL.mark()
+
+
+def begin_at_start() -> None:
+    """Begins if a preloaded library would have."""
+    if str(options()["init"]).upper() in ("PRELOAD", "HYBRID"):
+        begin()
+
+
+def finish() -> None:
+    """Ends what :func:`begin` began and writes its file. Calling it is never needed: the end of the process does the same."""
+    global _own
+    with _lock:
+        if _own:
+            _own = False
+            _native.finish()
+
+
+class _Wall:
+    """Maps the wall clock, which programs hand to ``log_event``, to the recorder's clock.
+
+    The recorder's ticks have no unit here, so the map is the line through two pairs of readings: the first one and one of now. What
+    lies between them is placed within the error of a reading, which is below a microsecond.
+    """
+
+    def __init__(self) -> None:
+        self._first: Optional[Tuple[int, int]] = None
+
+    def mark(self) -> Optional[Tuple[int, int]]:
+        """Both clocks at the same moment; the closest of three tries, since a preemption in between would skew it."""
+        best: Optional[Tuple[int, int]] = None
+        spread = 1 << 62
+        for _ in range(3):
+            before = time.time_ns()
+            ticks = now()
+            after = time.time_ns()
+            if ticks and 0 <= after - before < spread:
+                spread = after - before
+                best = (ticks, before + spread // 2)
+        if self._first is None:
+            self._first = best
+        return best
+
+    def ticks(self, *wall_ns: int) -> List[int]:
+        """The recorder's clock at wall times."""
+        last = self.mark()
+        if last is None or self._first is None:
+            return [0] * len(wall_ns)
+        (ticks0, wall0), (ticks1, wall1) = self._first, last
+        if wall1 <= wall0:
+            # The wall clock was set back: there is no line yet, only this point.
+            self._first = last
+            return [ticks1] * len(wall_ns)
+        ticks = (ticks1 - (wall1 - wall) * (ticks1 - ticks0) // (wall1 - wall0) for wall in wall_ns)
+        return [min(max(1, at), (1 << 63) - 1) for at in ticks]
+
+
+_WALL = _Wall()
+_WALL.mark()
+
+
+def wall_us() -> int:
+    """The wall clock in microseconds, which is DFTracer's time; 0 when nothing is recorded."""
+    return time.time_ns() // 1000 if now() else 0
+
+
+def emit_at(
+    name: str, category: str, start_ns: int, duration_ns: int, args: Optional[Dict[str, Any]], kind: int = SPAN
+) -> None:
+    """A span whose times the program took from the wall clock."""
+    if now():
+        start, end = _WALL.ticks(int(start_ns), int(start_ns) + max(0, int(duration_ns)))
+        emit(kind, name, category, start, end, new_id() if kind == ASYNC_SPAN else 0, args)
+
+
+def emit_fact(name: str, args: Dict[str, Any]) -> None:
+    """A fact about the process, as DFTracer's metadata records are."""
+    moment = now()
+    if moment:
+        emit(META, name, "dftracer", moment, moment, 0, args)

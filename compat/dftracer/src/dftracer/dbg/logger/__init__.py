@@ -1,0 +1,4 @@
+"""As :mod:`dftracer.logger`: ``from dftracer.dbg.logger import dftracer, dft_fn``."""
+
+from dftracer.python import *  # noqa: F403
+from dftracer.python import __all__  # noqa: F401

@@ -1,0 +1,487 @@
+"""The tree of training: ``ai.compute.forward``, ``ai.data.item``, ``ai.pipeline.epoch`` and so on.
+
+Each node is decorator, context manager, iterator and pair of ``start`` and ``stop``. What ``update`` tells a node holds for it and for all
+nodes below it from then on; what a node is called with (``node(step=3)``) holds for that use alone.
+"""
+
+from typing import Any, Callable, Container, Dict, Generator, Iterable, List, Optional, Tuple, TypeVar, Union, cast, overload
+
+from dftracer import _recording
+from dftracer import dftracer as profiler
+from dftracer._calls import wrap
+from dftracer._frames import Source
+from dftracer.python import ai_names
+from dftracer.python.ai_names import *  # noqa: F403
+from dftracer.python.ai_names import (
+    CTX_SEPARATOR,
+    INIT_NAME,
+    ITER_COUNT_NAME,
+    ROOT_CAT,
+    ROOT_NAME,
+    START_METADATA_NAME,
+    STOP_METADATA_NAME,
+    CheckpointEvent,
+    CommunicationEvent,
+    ComputeEvent,
+    DataEvent,
+    DataLoaderEvent,
+    DeviceEvent,
+    IOEvent,
+    OtherEvent,
+    PipelineEvent,
+    ProfileCategory,
+    get_iter_block_name,
+    get_iter_handle_name,
+)
+from dftracer.python.common import iterate
+from dftracer.python.tags import training
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+__all__ = [
+    "AI",
+    "Checkpoint",
+    "Communication",
+    "Compute",
+    "DFTracerAI",
+    "Data",
+    "DataLoader",
+    "Device",
+    "IO",
+    "Other",
+    "Pipeline",
+]
+__all__ += ai_names.__all__
+
+
+class _Use(Source):
+    """The events of one node, or of one use of it with values of its own."""
+
+    adds_to_running = False
+    switches = True
+
+    def __init__(self, category: str, enable: bool, below: Optional["_Use"] = None) -> None:
+        super().__init__(category, enable)
+        self.below = below
+        # Dictionaries that have this node's values except for some keys.
+        self.followers: List[Tuple[Dict[str, Any], Container[str]]] = []
+
+    def enabled(self) -> bool:
+        return self.switch and (self.below is None or self.below.enabled())
+
+    def values(self) -> Dict[str, Any]:
+        return self.given if self.below is None else {**self.below.values(), **self.given}
+
+    def extra(self) -> Dict[str, Any]:
+        if self.below is None:
+            return self.given
+        values = self.values()
+        self.followers.append((values, ()))
+        hidden = set(self.given)
+        below: Optional[_Use] = self.below
+        while below is not None:
+            below.followers.append((values, frozenset(hidden)))
+            hidden |= set(below.given) if below.below is not None else set()
+            below = below.below
+        return values
+
+    def hold(self, values: Dict[str, Any]) -> None:
+        """Values of all later events."""
+        self.given.update(values)
+        for follower, hidden in self.followers:
+            follower.update((key, value) for key, value in values.items() if key not in hidden)
+
+
+class _DFTracerAI:
+    """One node without its place in the tree."""
+
+    def __init__(
+        self,
+        cat: str,
+        name: Optional[str] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        self._cat = str(cat)
+        self._name = str(name) if name else self._cat
+        self._source = _Use(self._cat, enable)
+        self._source.given.update(training(epoch, step, image_idx, image_size))
+
+    @overload
+    def __call__(
+        self,
+        fn: F,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> F: ...
+
+    @overload
+    def __call__(
+        self,
+        fn: None = None,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> "DFTracerAI": ...
+
+    def __call__(
+        self,
+        fn: Optional[F] = None,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> Union[F, "DFTracerAI"]:
+        """Decorates `fn`; without one, the node with values for one use, to decorate with or to enter."""
+        values = training(epoch, step, image_idx, image_size, args)
+        node = cast("DFTracerAI", self)
+        if values or enable is not None or fn is None:
+            node = DFTracerAI(cat=self._cat, name=self._name, enable=enable is not False)
+            node._source = _Use(self._cat, enable is not False, self._source)
+            node._source.given.update(values)
+        return node if fn is None else node._decorate(fn)
+
+    def _decorate(self, fn: F) -> F:
+        if not _recording.wanted():
+            return fn
+        return wrap(fn, self._name, self._source)
+
+    def __enter__(self) -> "_DFTracerAI":
+        self._source.enter(context=self._source.enabled())
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self._source.leave(self._name, exc_val)
+
+    def get_time(self) -> int:
+        return _recording.wall_us()
+
+    def start(self, metadata: bool = False) -> None:
+        """Begins what ``stop`` ends, perhaps in another function or thread; `metadata` tells the moment instead."""
+        if metadata:
+            self._tell_moment(START_METADATA_NAME)
+        else:
+            self._source.enter(context=False)
+
+    def stop(self, metadata: bool = False) -> None:
+        if metadata:
+            self._tell_moment(STOP_METADATA_NAME)
+        else:
+            self._source.leave(self._name)
+
+    def _tell_moment(self, what: str) -> None:
+        if self._source.enabled():
+            profiler.log_metadata_event(f"{self._name}{CTX_SEPARATOR}{what}", str(_recording.wall_us()))
+
+    def reset(self) -> None:
+        """Forgets what was begun and not ended."""
+        self._source.forget()
+
+    def enable(self) -> None:
+        self._source.switch = True
+
+    def disable(self) -> None:
+        self._source.switch = False
+
+    @property
+    def cat(self) -> str:
+        return self._cat
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def update(
+        self,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> "_DFTracerAI":
+        """Values of all later events of this node."""
+        self._source.hold(training(epoch, step, image_idx, image_size, args))
+        return self
+
+    def iter(
+        self,
+        iterator: "Iterable[T]",
+        *,
+        include_block: bool = True,
+        include_iter: bool = True,
+        iter_name: Optional[str] = None,
+        block_name: Optional[str] = None,
+    ) -> "Generator[T, Any, Any]":
+        """The items; for each, ``<name>.iter`` tells how long it took to get and ``<name>.block`` how long it was used."""
+        getting = (iter_name or get_iter_handle_name(self._name)) if include_iter else None
+        using = (block_name or get_iter_block_name(self._name)) if include_block else None
+        return iterate(self._source, iterator, getting, using, ITER_COUNT_NAME)
+
+
+class DFTracerAI(_DFTracerAI):
+    """A node of the tree."""
+
+    def __init__(
+        self,
+        *,
+        cat: str,
+        name: Optional[str] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        super().__init__(cat, name, epoch, step, image_idx, image_size, enable)
+        self._children: Dict[str, "DFTracerAI"] = {}
+
+    def create_children(self, names: Dict[str, str]) -> None:
+        """Makes children with this node's category and values; each is an attribute of its node."""
+        for attribute, name in names.items():
+            self._adopt(str(attribute), DFTracerAI(cat=self._cat, name=str(name), enable=self._source.switch))
+
+    def _adopt(self, attribute: str, child: "DFTracerAI") -> "DFTracerAI":
+        child._source.given.update(self._source.given)
+        self._children[attribute] = child
+        setattr(self, attribute, child)
+        return child
+
+    def update(
+        self,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> "DFTracerAI":
+        """Values of all later events of this node and of those below it."""
+        super().update(epoch, step, image_idx, image_size, args)
+        for child in list(self._children.values()):
+            child.update(epoch, step, image_idx, image_size, args)
+        return self
+
+    def enable(self) -> None:
+        super().enable()
+        for child in list(self._children.values()):
+            child.enable()
+
+    def disable(self) -> None:
+        super().disable()
+        for child in list(self._children.values()):
+            child.disable()
+
+    def derive(self, name: str) -> "DFTracerAI":
+        """The child ``<this node>.<name>``; the same one for the same name."""
+        key = f"{self._name}{CTX_SEPARATOR}{name}"
+        child = self._children.get(key)
+        if child is None:
+            child = DFTracerAI(cat=self._cat, name=key, enable=self._source.switch)
+            child._source.given.update(self._source.values())
+            self._children[key] = child
+        return child
+
+    @overload
+    def init(
+        self,
+        fn: F,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> F: ...
+
+    @overload
+    def init(
+        self,
+        fn: None = None,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> "DFTracerAI": ...
+
+    def init(
+        self,
+        fn: Optional[F] = None,
+        *,
+        enable: Optional[bool] = None,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        args: Optional[Dict[str, Any]] = None,
+    ) -> Union[F, "DFTracerAI"]:
+        """Decorator for what sets things up: ``<this node>.init``."""
+        child = self.derive(INIT_NAME)
+        return child(
+            cast(Any, fn), enable=enable, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, args=args
+        )
+
+
+class _Branch(DFTracerAI):
+    """A node right below the root: its category is its name."""
+
+    _category: str = ""
+    _events: "Iterable[Any]" = ()
+    _with_io = False
+
+    def __init__(
+        self,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        super().__init__(
+            cat=self._category, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
+        )
+        self.create_children({str(event): str(event) for event in self._events})
+        if self._with_io:
+            self._adopt("io", IO(cat=self._cat, parent_name=self._name, enable=enable))
+
+
+class IO(DFTracerAI):
+    """Reading and writing of a branch: ``data.io.open`` and so on."""
+
+    open: DFTracerAI
+    read: DFTracerAI
+    write: DFTracerAI
+    close: DFTracerAI
+
+    def __init__(
+        self,
+        *,
+        cat: str,
+        parent_name: str,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        name = f"{parent_name}{CTX_SEPARATOR}io"
+        super().__init__(
+            cat=cat, name=name, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
+        )
+        self.create_children({str(event): f"{name}{CTX_SEPARATOR}{event}" for event in IOEvent})
+
+
+class Compute(_Branch):
+    forward: DFTracerAI
+    backward: DFTracerAI
+    step: DFTracerAI
+    _category, _events = str(ProfileCategory.COMPUTE), ComputeEvent
+
+
+class Data(_Branch):
+    preprocess: DFTracerAI
+    item: DFTracerAI
+    io: IO
+    _category, _events, _with_io = str(ProfileCategory.DATA), DataEvent, True
+
+
+class DataLoader(_Branch):
+    fetch: DFTracerAI
+    _category, _events = str(ProfileCategory.DATALOADER), DataLoaderEvent
+
+
+class Communication(_Branch):
+    send: DFTracerAI
+    receive: DFTracerAI
+    barrier: DFTracerAI
+    bcast: DFTracerAI
+    reduce: DFTracerAI
+    all_reduce: DFTracerAI
+    gather: DFTracerAI
+    all_gather: DFTracerAI
+    scatter: DFTracerAI
+    reduce_scatter: DFTracerAI
+    all_to_all: DFTracerAI
+    _category, _events = str(ProfileCategory.COMM), CommunicationEvent
+
+
+class Device(_Branch):
+    transfer: DFTracerAI
+    _category, _events = str(ProfileCategory.DEVICE), DeviceEvent
+
+
+class Checkpoint(_Branch):
+    capture: DFTracerAI
+    restart: DFTracerAI
+    io: IO
+    _category, _events, _with_io = str(ProfileCategory.CHECKPOINT), CheckpointEvent, True
+
+
+class Pipeline(_Branch):
+    epoch: DFTracerAI
+    train: DFTracerAI
+    evaluate: DFTracerAI
+    test: DFTracerAI
+    _category, _events = str(ProfileCategory.PIPELINE), PipelineEvent
+
+
+class Other(_Branch):
+    log: DFTracerAI
+    io: IO
+    _category, _with_io = str(ProfileCategory.OTHER), True
+
+    def __init__(
+        self,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        super().__init__(epoch, step, image_idx, image_size, enable)
+        self.create_children({str(event): f"{self._name}{CTX_SEPARATOR}{event}" for event in OtherEvent})
+
+
+class AI(DFTracerAI):
+    """The root."""
+
+    compute: Compute
+    data: Data
+    dataloader: DataLoader
+    comm: Communication
+    device: Device
+    checkpoint: Checkpoint
+    pipeline: Pipeline
+    other: Other
+
+    def __init__(
+        self,
+        epoch: Optional[int] = None,
+        step: Optional[int] = None,
+        image_idx: Optional[int] = None,
+        image_size: Optional[Any] = None,
+        enable: bool = True,
+    ) -> None:
+        super().__init__(
+            cat=ROOT_CAT, name=ROOT_NAME, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
+        )
+        for branch in (Compute, Data, DataLoader, Communication, Device, Checkpoint, Pipeline, Other):
+            self._adopt(branch._category, branch(epoch, step, image_idx, image_size, enable))

@@ -1,0 +1,31 @@
+# find_package(Weft) defines:
+#   Weft::weft           libweft.so, weft.h, weft.hpp
+#   Weft::weft_static    the same as libweft.a
+#   Weft::dftracer_core  the drop-in for programs annotated for DFTracer
+#   Weft::perfflow_runtime  the drop-in for programs woven for PerfFlowAspect
+
+get_filename_component(_weft_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(_weft_compat "${_weft_prefix}/lib/weftline/compat")
+
+function(_weft_library target kind location)
+    if(TARGET ${target})
+        return()
+    endif()
+    if(NOT EXISTS "${location}")
+        message(FATAL_ERROR "${location} is missing: the installation of Weftline is not complete")
+    endif()
+    add_library(${target} ${kind} IMPORTED)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${location}")
+    if(ARGN)
+        set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${ARGN}")
+    endif()
+endfunction()
+
+_weft_library(Weft::weft SHARED "${_weft_prefix}/lib/libweft.so" "${_weft_prefix}/include")
+_weft_library(Weft::weft_static STATIC "${_weft_prefix}/lib/libweft.a" "${_weft_prefix}/include")
+set_target_properties(Weft::weft_static PROPERTIES INTERFACE_LINK_LIBRARIES "gcc_s;util;rt;pthread;m;dl;c")
+_weft_library(Weft::dftracer_core SHARED "${_weft_compat}/lib/libdftracer_core.so" "${_weft_compat}/include")
+_weft_library(Weft::perfflow_runtime SHARED "${_weft_compat}/lib/libperfflow_runtime.so")
+
+unset(_weft_prefix)
+unset(_weft_compat)

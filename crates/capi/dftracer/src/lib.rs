@@ -1,0 +1,16 @@
+//! `libdftracer_core.so`: the functions that programs annotated for DFTracer call, recorded by Weftline.
+//!
+//! `include/dftracer/dftracer.h` declares them and has the macros that programs use. The same file is installed as
+//! `libdftracer_preload.so`, for `LD_PRELOAD` with `DFTRACER_INIT=PRELOAD`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `session` | `DFTRACER_*`, the beginning and the end of recording |
+//! | `region` | functions and regions, with what they are told |
+//! | `facts` | metadata of the process |
+//!
+//! NULL is allowed for every pointer; nothing panics; without a recorder a region costs a load and a branch.
+
+mod facts;
+mod region;
+mod session;

@@ -1,0 +1,198 @@
+/*
+ * weft.h: tell a trace what your C or C++ program does.
+ *
+ *     #include <weft.h>
+ *
+ *     void load(const char *path, int index) {
+ *         WEFT_SPAN(span, "load");            // ends with the enclosing block, however that is left
+ *         weft_str(&span, "path", path);
+ *         weft_int(&span, "index", index);
+ *         WEFT_COUNTER("queue", "length", 3); // a value as it is now
+ *         ...
+ *     }
+ *
+ * Run the program under `weft run`, or call weft_start() in it. While nothing is recorded an annotation costs a call that
+ * does nothing.
+ *
+ * Every pointer may be NULL. No function fails, blocks or sets errno, except weft_start() and weft_stop(). All others may be
+ * called from any thread, after fork() and in signal handlers; in a handler a span should have less than 150 bytes of
+ * arguments, because more are kept on the heap.
+ *
+ * Names, categories and keys are C strings. They are cut after 1,024 bytes; what is not UTF-8 in them is kept legible.
+ *
+ * Made by `cargo xtask docs` from weft.h.in and the library's source; do not edit.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A text of the program. `known` starts as 0: the library remembers there what the recorder calls the text. */
+typedef struct weft_name {
+    const char *text;
+    uint64_t known;
+} weft_name;
+
+/* A place in the program that makes events, usually a static variable: `static weft_site site = WEFT_SITE("load", "io");` */
+typedef struct weft_site {
+    weft_name name;
+    weft_name category;
+} weft_site;
+
+/* An event in the making. Its content is the library's; a copy of an open one is not open. */
+typedef struct weft_span {
+    uint64_t opaque[32];
+} weft_span;
+
+/* What an event tells. */
+typedef enum weft_kind {
+    /* A span on the thread's stack, told at its end. */
+    WEFT_KIND_SPAN = 0,
+    /* The start of a span on the thread's stack, told by itself. */
+    WEFT_KIND_BEGIN = 1,
+    /* The end of the thread's newest open span. */
+    WEFT_KIND_END = 2,
+    /* A span that may overlap others of its thread, told at its end. */
+    WEFT_KIND_ASYNC_SPAN = 3,
+    /* The start of an async span, told by itself. */
+    WEFT_KIND_ASYNC_BEGIN = 4,
+    /* Its end, perhaps on another thread. */
+    WEFT_KIND_ASYNC_END = 5,
+    /* A moment within an async span. */
+    WEFT_KIND_ASYNC_INSTANT = 6,
+    /* A moment. */
+    WEFT_KIND_INSTANT = 7,
+    /* Values at a moment. */
+    WEFT_KIND_COUNTER = 8,
+    /* A fact about the process. */
+    WEFT_KIND_META = 9,
+    /* The start of an arrow between spans. */
+    WEFT_KIND_FLOW_START = 10,
+    /* A stop on its way. */
+    WEFT_KIND_FLOW_STEP = 11,
+    /* Its end. */
+    WEFT_KIND_FLOW_END = 12
+} weft_kind;
+
+/* Begins to record this process and its children, unless that is done already. */
+const char *weft_start(const char *_directory);
+
+/* Ends what weft_start began. */
+void weft_stop(void);
+
+/* Is anything recorded at the moment? For arguments that are costly to make. */
+int weft_is_on(void);
+
+/*
+ * Begins an event at `site`: what is told between this and `weft_end` is part of it. `span` is memory of the caller's,
+ * which needs no preparation; `site` is read during the call only.
+ */
+void weft_begin(weft_span *span, weft_site *site);
+
+/* Ends a span: it lasted from `weft_begin` until now. Ending a span that is not open does nothing. */
+void weft_end(weft_span *span);
+
+/*
+ * Closes a span that is not one: it becomes an event of another kind (see `weft_kind`), at the time of its
+ * `weft_begin`. `id` joins the events of an async span or a flow, and is 0 otherwise. An unknown kind tells nothing.
+ */
+void weft_tell(weft_span *span, int kind, uint64_t id);
+
+/* Adds an integer to an open span. */
+void weft_int(weft_span *span, const char *key, int64_t value);
+
+/* Adds an unsigned integer to an open span. */
+void weft_uint(weft_span *span, const char *key, uint64_t value);
+
+/* Adds a number to an open span. */
+void weft_double(weft_span *span, const char *key, double value);
+
+/* Adds `true` or `false` to an open span. */
+void weft_bool(weft_span *span, const char *key, int value);
+
+/*
+ * Adds text of `length` bytes to an open span; the bytes are copied. A `text` that is NULL is told as `null`. Text that
+ * is longer than about 3,800 bytes is cut, and its full length told.
+ */
+void weft_bytes(weft_span *span, const char *key, const char *text, size_t length);
+
+/* A number that no other process of the run and no other call gives: joins the events of an async span or a flow. */
+uint64_t weft_new_id(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Adds a C string to an open span. */
+static inline void weft_str(weft_span *span, const char *key, const char *text) {
+    weft_bytes(span, key, text, text ? strlen(text) : 0);
+}
+
+/* What the macros below leave a block with. A span that was never on needs no call. */
+static inline void weft_leave_(weft_span *span) {
+    if (span->opaque[0]) weft_end(span);
+}
+
+/* Initialises a weft_site. */
+#define WEFT_SITE(name, category) {{(name), 0}, {(category), 0}}
+
+/* Category of the macros that name none; may be defined before this header is included. */
+#ifndef WEFT_CATEGORY
+#define WEFT_CATEGORY "app"
+#endif
+
+#define WEFT_JOIN_2_(left, right) left##right
+#define WEFT_JOIN_(left, right) WEFT_JOIN_2_(left, right)
+
+/*
+ * A span from here to the end of the enclosing block, be that by its end, return, break, goto or a C++ exception. The
+ * variable `span` takes arguments: weft_int(&span, "index", 3). These macros declare variables: they stand alone
+ * in a block, not behind an `if` without braces.
+ */
+#define WEFT_SPAN_CAT(span, name, category)                                         \
+    static weft_site WEFT_JOIN_(span, _weft_site_) = WEFT_SITE(name, category);     \
+    weft_span span __attribute__((cleanup(weft_leave_)));                           \
+    weft_begin(&span, &WEFT_JOIN_(span, _weft_site_))
+#define WEFT_SPAN(span, name) WEFT_SPAN_CAT(span, name, WEFT_CATEGORY)
+
+/* A span without arguments. */
+#define WEFT_SCOPE_CAT(name, category) WEFT_SPAN_CAT(WEFT_JOIN_(weft_scope_, __COUNTER__), name, category)
+#define WEFT_SCOPE(name) WEFT_SCOPE_CAT(name, WEFT_CATEGORY)
+
+/* A span with the name of the function that it stands in. */
+#define WEFT_FUNCTION_CAT(category) WEFT_SCOPE_CAT(__func__, category)
+#define WEFT_FUNCTION() WEFT_FUNCTION_CAT(WEFT_CATEGORY)
+
+/* Makes an event of one moment; `add` is a call that adds arguments to the open `weft_event_`. */
+#define WEFT_EVENT_(kind, name, category, add)                         \
+    do {                                                               \
+        static weft_site weft_site_ = WEFT_SITE(name, category);       \
+        weft_span weft_event_;                                         \
+        weft_begin(&weft_event_, &weft_site_);                         \
+        if (weft_event_.opaque[0]) {                                   \
+            add;                                                       \
+            weft_tell(&weft_event_, kind, 0);                          \
+        }                                                              \
+    } while (0)
+
+/* Something that happened now. */
+#define WEFT_INSTANT_CAT(name, category) WEFT_EVENT_(WEFT_KIND_INSTANT, name, category, (void)0)
+#define WEFT_INSTANT(name) WEFT_INSTANT_CAT(name, WEFT_CATEGORY)
+
+/* A value as it is now. */
+#define WEFT_COUNTER_CAT(name, category, key, value) \
+    WEFT_EVENT_(WEFT_KIND_COUNTER, name, category, weft_double(&weft_event_, key, (double)(value)))
+#define WEFT_COUNTER(name, key, value) WEFT_COUNTER_CAT(name, WEFT_CATEGORY, key, value)
+
+/* A fact about the process. */
+#define WEFT_META_CAT(name, category, key, text) \
+    WEFT_EVENT_(WEFT_KIND_META, name, category, weft_str(&weft_event_, key, text))
+#define WEFT_META(name, key, text) WEFT_META_CAT(name, WEFT_CATEGORY, key, text)
+
+#endif /* WEFT_H */

@@ -1,0 +1,94 @@
+//! `weft_start` and `weft_stop`: recording without `weft run`.
+//!
+//! The one preload library of the installation is loaded, its recorder and its hooks then are the process's, and a session of
+//! `weftline-standalone` begins with it. Without that library the recorder that is part of this one is used: annotations are
+//! recorded then, calls of the C library are not.
+
+use std::cell::RefCell;
+use std::ffi::{CString, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weftline::recorder;
+use weftline_capi_entry::session::{is_supervised, say};
+use weftline_capi_entry::text;
+use weftline_format::manifest::utc;
+use weftline_standalone::session::{self, Begun, Plan};
+
+use crate::installation;
+
+/// Where runs go that nobody named a directory for: the same place as those of `weft run`.
+const RUNS: &str = "weft-runs";
+
+/// Begins a session unless something records already; was it begun? In case of an error, one sentence for the user.
+pub(crate) fn begin(plan: Plan) -> Result<bool, String> {
+    // The second case: a library's constructor that runs before the preload library's own.
+    if weftline::is_on() || is_supervised() {
+        return Ok(false);
+    }
+    let wants_io = match &plan {
+        Plan::Run { io, .. } => *io,
+        Plan::Dftracer(options) => options.io,
+        Plan::Perfflow { .. } => false,
+    };
+    let found = installation::find();
+    let (table, missing) = match found.preload.as_deref().map(recorder::load) {
+        Some(Ok(table)) => (table, None),
+        Some(Err(why)) => (recorder::find(), Some(why)),
+        None => (recorder::find(), Some(format!("{} is not beside {}", installation::PRELOAD, found.own.display()))),
+    };
+    match session::begin(table, plan, found.weft.as_deref()).map_err(|error| error.to_string())? {
+        Begun::Joined => Ok(false),
+        Begun::Started { messages, .. } => {
+            say(messages);
+            say(missing.filter(|_| wants_io).map(|why| format!("calls of the C library are not recorded: {why}")));
+            Ok(true)
+        }
+    }
+}
+
+/// Ends the session and writes what is to be written.
+pub(crate) fn finish() {
+    say(match session::finish() {
+        Ok(published) => published.messages,
+        Err(error) => vec![format!("the trace of this process is not finished: {error}; `weft recover` can do it")],
+    });
+}
+
+thread_local! {
+    /// What `weft_start` returned last, kept for the thread that reads it.
+    static REASON: RefCell<CString> = RefCell::default();
+}
+
+/// Begins to record this process and the children that it forks into a run directory: what is told, and the I/O calls that it makes. NULL
+/// chooses a directory below `weft-runs`. Does nothing where something records already, as under `weft run`. Returns NULL when
+/// the process is recorded now, else a sentence that says why not, which is good until the thread's next call of this.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn weft_start(directory: *const c_char) -> *const c_char {
+    // SAFETY: the caller passes NULL or a C string.
+    let directory = match unsafe { text::bytes(directory) } {
+        Some(given) => PathBuf::from(OsStr::from_bytes(given)),
+        None => Path::new(RUNS).join(run_name()),
+    };
+    let Err(why) = begin(Plan::Run { directory, io: true }) else { return std::ptr::null() };
+    let why = CString::new(why.replace('\0', " ")).unwrap_or_default();
+    let kept = REASON.try_with(|reason| {
+        let mut reason = reason.try_borrow_mut().ok()?;
+        *reason = why;
+        Some(reason.as_ptr())
+    });
+    kept.ok().flatten().unwrap_or(c"the process cannot be recorded".as_ptr())
+}
+
+fn run_name() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64);
+    let program = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    format!("{}-{}-{}", utc::compact(now), program.unwrap_or_else(|| "run".to_owned()), std::process::id())
+}
+
+/// Ends what `weft_start` began and writes the trace. Nobody has to call it: the end of the process does the same.
+#[unsafe(no_mangle)]
+extern "C" fn weft_stop() {
+    finish();
+}

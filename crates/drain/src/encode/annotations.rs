@@ -1,0 +1,385 @@
+//! Annotations to trace lines: what a program tells of itself, beside the calls that [`super`] encodes.
+//!
+//! A record of an annotation names its texts by id and carries its arguments packed. The packed bytes of a segment are gathered
+//! first ([`Annotations::gather`]), since they may reach over several records, and written when their turn comes. Texts are looked
+//! up once per job: nothing is allocated per event.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::io::Write as _;
+
+use serde::de::IgnoredAny;
+use weftline_format::event::Value;
+use weftline_format::identity::CATEGORY;
+use weftline_format::line::LineBuf;
+use weftline_format::text::from_bytes;
+use weftline_recorder::annotation::{self, Argument, CONTINUED, INLINE, Kind, MAX_PAYLOAD, PER_RECORD, Usage};
+
+use super::{Encoder, IdHasher, made_up_id};
+use crate::arena::{Arena, RecordFacts};
+use crate::timeline::Timeline;
+use crate::totals::{SpanSum, SpanSums};
+
+/// Texts that are always there: the category of events without one, nothing at all, the name of events whose name could not be kept,
+/// and the keys of [`Argument::Usage`].
+const FIXED: [&str; 11] = [
+    "app",
+    "",
+    "(name lost)",
+    "cpu_ns",
+    "cpu_user_ns",
+    "cpu_system_ns",
+    "process_cpu_ns",
+    "process_user_ns",
+    "process_system_ns",
+    "rss_start",
+    "rss_end",
+];
+const APP: u32 = 0;
+const EMPTY: u32 = 1;
+const LOST: u32 = 2;
+const USAGE: std::ops::Range<u32> = 3..11;
+
+/// A text of the job at hand.
+struct Text {
+    text: String,
+    /// The latest event that has it as a key, and at which place.
+    used: u64,
+    /// The latest category it was used with as a name, and where their sums are.
+    sum: Option<(u32, u32)>,
+}
+
+/// Names and keys by id, and sums per name and category.
+struct Texts {
+    list: Vec<Text>,
+    ids: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
+    /// Two ids may stand for one text, which must not become two keys.
+    places: HashMap<String, u32>,
+    sums: Vec<(u32, u32, SpanSum)>,
+    sum_places: HashMap<(u32, u32), u32>,
+}
+
+impl Texts {
+    fn new() -> Texts {
+        let mut texts = Texts {
+            list: Vec::new(),
+            ids: HashMap::default(),
+            places: HashMap::new(),
+            sums: Vec::new(),
+            sum_places: HashMap::new(),
+        };
+        for text in FIXED {
+            texts.add(text);
+        }
+        texts
+    }
+
+    /// Forgets the texts of an arena.
+    fn clear(&mut self) {
+        for text in self.list.drain(FIXED.len()..) {
+            self.places.remove(&text.text);
+        }
+        self.list.iter_mut().for_each(|text| text.sum = None);
+        self.ids.clear();
+        self.sums.clear();
+        self.sum_places.clear();
+    }
+
+    fn add(&mut self, text: &str) -> u32 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.list.len() as u32;
+        self.list.push(Text { text: text.to_owned(), used: 0, sum: None });
+        self.places.insert(text.to_owned(), place);
+        place
+    }
+
+    fn get(&self, place: u32) -> &str {
+        &self.list[place as usize].text
+    }
+
+    /// The text with this id. It is taken as it is: names of annotations are no paths.
+    #[inline]
+    fn place(&mut self, arena: &Arena, id: u32) -> Option<u32> {
+        match self.ids.get(&id) {
+            Some(place) => Some(*place),
+            None => self.look_up(arena, id),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, arena: &Arena, id: u32) -> Option<u32> {
+        let (_, bytes) = arena.name(id)?;
+        let place = self.add(&from_bytes(bytes));
+        self.ids.insert(id, place);
+        Some(place)
+    }
+
+    #[inline]
+    fn sum(&mut self, name: u32, category: u32) -> &mut SpanSum {
+        let place = match self.list[name as usize].sum {
+            Some((known, place)) if known == category => place,
+            _ => {
+                let next = self.sums.len() as u32;
+                let place = *self.sum_places.entry((name, category)).or_insert(next);
+                if place == next {
+                    self.sums.push((name, category, SpanSum::default()));
+                }
+                self.list[name as usize].sum = Some((category, place));
+                place
+            }
+        };
+        &mut self.sums[place as usize].2
+    }
+}
+
+/// The annotations of the segment at hand, and what is known of their texts.
+pub(super) struct Annotations {
+    payloads: Vec<u8>,
+    /// Where the payload of each annotation ends, in the order of their records.
+    ends: Vec<usize>,
+    texts: Texts,
+    /// The keys of the event at hand.
+    keys: Vec<u32>,
+    /// Which event that is, in the bits above the places of arguments.
+    turn: u64,
+    cut: Vec<u8>,
+}
+
+/// Bits for the places of arguments: there are fewer than bytes.
+const PLACE_BITS: u32 = 16;
+const _: () = assert!(MAX_PAYLOAD < 1 << PLACE_BITS);
+
+impl Annotations {
+    pub(super) fn new() -> Annotations {
+        Annotations {
+            payloads: Vec::new(),
+            ends: Vec::new(),
+            texts: Texts::new(),
+            keys: Vec::new(),
+            turn: 0,
+            cut: Vec::new(),
+        }
+    }
+
+    /// Before a segment.
+    pub(super) fn begin(&mut self) {
+        self.payloads.clear();
+        self.ends.clear();
+    }
+
+    /// Takes the payload of an annotation, which goes on in the records `behind` it; how many of them. Nothing when it is damaged.
+    pub(super) fn gather(&mut self, record: &RecordFacts, behind: impl Fn(u32) -> Option<RecordFacts>) -> Option<u32> {
+        let length = record.detail as usize;
+        if Kind::of_head(record.head).is_none() || length > MAX_PAYLOAD {
+            return None;
+        }
+        let from = self.payloads.len();
+        for word in [record.size, record.ret, record.offset] {
+            self.payloads.extend_from_slice(&word.to_ne_bytes());
+        }
+        let more = length.saturating_sub(INLINE).div_ceil(PER_RECORD) as u32;
+        for place in 0..more {
+            let Some(next) = behind(place).filter(|next| next.head == CONTINUED) else {
+                self.payloads.truncate(from);
+                return None;
+            };
+            self.payloads.extend_from_slice(&payload_of(&next));
+        }
+        self.payloads.truncate(from + length);
+        self.ends.push(from + length);
+        Some(more)
+    }
+
+    /// Forgets the texts of the arena; the sums per span since the last call.
+    pub(super) fn take_sums(&mut self, into: &mut SpanSums) {
+        for (name, category, sum) in &self.texts.sums {
+            into.merge(self.texts.get(*name), self.texts.get(*category), sum);
+        }
+        self.texts.clear();
+    }
+
+    /// Name and category of an annotation.
+    fn heading(&mut self, arena: &Arena, kind: Kind, record: &RecordFacts) -> (u32, u32) {
+        // An end without a name ends whatever is open; one with a name or a category ends only what has the same.
+        let no_name = if kind == Kind::End { EMPTY } else { LOST };
+        let name = self.texts.place(arena, record.path).unwrap_or(no_name);
+        let no_category = if name == EMPTY { EMPTY } else { APP };
+        let category = match self.texts.place(arena, record.fd.cast_unsigned()).unwrap_or(EMPTY) {
+            EMPTY => no_category,
+            // Only the drain itself tells facts of this category.
+            category if kind == Kind::Meta && self.texts.get(category) == CATEGORY => APP,
+            category => category,
+        };
+        (name, category)
+    }
+
+    /// Writes the arguments of the `number`th annotation of the segment. Of arguments with the same key the last one counts.
+    /// `took` turns ticks before the event's end into nanoseconds.
+    fn write_arguments(&mut self, lines: &mut LineBuf, arena: &Arena, number: usize, took: impl Fn(u64) -> i64) {
+        let Annotations { payloads, ends, texts, keys, turn, cut } = self;
+        let from = number.checked_sub(1).map_or(0, |before| ends[before]);
+        let payload = &payloads[from..ends[number]];
+        if payload.is_empty() {
+            return;
+        }
+        *turn += 1 << PLACE_BITS;
+        keys.clear();
+        for (place, (key, value)) in annotation::arguments(payload).enumerate() {
+            let used = *turn | place as u64;
+            if let Argument::Usage(..) = value {
+                USAGE.for_each(|key| texts.list[key as usize].used = used);
+                keys.push(EMPTY);
+                continue;
+            }
+            let key = texts.place(arena, key).unwrap_or_else(|| texts.add(&format!("arg{place}")));
+            texts.list[key as usize].used = used;
+            keys.push(key);
+        }
+        for (place, (_, value)) in annotation::arguments(payload).enumerate() {
+            let (used, key) = (*turn | place as u64, keys[place]);
+            match value {
+                Argument::Usage(from, to) => {
+                    for (key, number) in USAGE.zip(usage(&from, &to)) {
+                        let Text { text, used: last, .. } = &texts.list[key as usize];
+                        if *last == used {
+                            lines.arg_u64(text, number);
+                        }
+                    }
+                }
+                _ if texts.list[key as usize].used != used => {}
+                Argument::Ticks(ticks) => drop(lines.arg_i64(texts.get(key), took(ticks))),
+                value => write_argument(lines, arena, texts.get(key), value, cut),
+            }
+        }
+    }
+}
+
+fn write_argument(lines: &mut LineBuf, arena: &Arena, key: &str, value: Argument<'_>, cut: &mut Vec<u8>) {
+    match value {
+        Argument::Int(v) => lines.arg_i64(key, v),
+        Argument::UInt(v) => lines.arg_u64(key, v),
+        Argument::Float(v) => lines.arg_f64(key, v),
+        Argument::Bool(v) => lines.arg_bool(key, v),
+        Argument::Text(text) => lines.arg_str(key, text),
+        Argument::CutText(text, whole) => {
+            cut.clear();
+            cut.extend_from_slice(text);
+            // Writing to a vector cannot fail.
+            let _ = write!(cut, "… ({whole} bytes)");
+            lines.arg_str(key, cut)
+        }
+        Argument::Json(text) => match std::str::from_utf8(text) {
+            Ok(json) if serde_json::from_str::<IgnoredAny>(json).is_ok() => lines.arg_json(key, json),
+            _ => lines.arg_str(key, text),
+        },
+        Argument::Name(id) => match arena.name(id) {
+            Some((_, text)) => lines.arg_str(key, text),
+            None => lines.arg_value(key, &Value::Null),
+        },
+        Argument::Null | Argument::Ticks(_) | Argument::Usage(..) => lines.arg_value(key, &Value::Null),
+    };
+}
+
+/// What a span used, by the keys in [`USAGE`].
+fn usage(from: &Usage, to: &Usage) -> [u64; 8] {
+    let (cpu, user) = (to.thread.saturating_sub(from.thread), to.thread_user.saturating_sub(from.thread_user));
+    let process = to.process.saturating_sub(from.process);
+    let process_user = to.process_user.saturating_sub(from.process_user);
+    let (system, process_system) = (cpu.saturating_sub(user), process.saturating_sub(process_user));
+    [cpu, user, system, process, process_user, process_system, from.rss, to.rss]
+}
+
+/// The bytes of a record that continues a payload: all but its head.
+fn payload_of(record: &RecordFacts) -> [u8; PER_RECORD] {
+    let mut bytes = [0; PER_RECORD];
+    let mut at = 0;
+    let mut put = |word: &[u8]| {
+        bytes[at..at + word.len()].copy_from_slice(word);
+        at += word.len();
+    };
+    put(&record.path.to_ne_bytes());
+    put(&record.start.to_ne_bytes());
+    put(&record.end.to_ne_bytes());
+    put(&record.fd.to_ne_bytes());
+    put(&record.detail.to_ne_bytes());
+    put(&record.size.to_ne_bytes());
+    put(&record.ret.to_ne_bytes());
+    put(&record.offset.to_ne_bytes());
+    put(&record.extra.to_ne_bytes());
+    bytes
+}
+
+impl Encoder {
+    /// Appends the `number`th annotation of the segment at hand.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
+    pub(super) fn annotation(
+        &mut self,
+        arena: &Arena,
+        record: &RecordFacts,
+        number: usize,
+        pid: u32,
+        tid: u32,
+        crossing: bool,
+        timeline: &Timeline,
+    ) {
+        let Some(kind) = Kind::of_head(record.head) else { return };
+        let start = timeline.at(record.start);
+        let end = timeline.at(record.end).max(start);
+        let (name_at, category_at) = self.told.heading(arena, kind, record);
+        self.cover(start, end);
+        self.sum_up_span(kind, (name_at, category_at), start, end);
+
+        let (lines, texts) = (&mut self.lines, &self.told.texts);
+        let (name, category) = (texts.get(name_at), texts.get(category_at));
+        let given = record.extra;
+        let mut pair = None;
+        match kind {
+            Kind::Span if !crossing => lines.complete(name, category, pid, tid, start, end),
+            Kind::Span | Kind::AsyncSpan => {
+                let id = if given == 0 { made_up_id(start, pid, tid) } else { given };
+                pair = Some(id);
+                lines.async_begin(name, category, pid, tid, start, id)
+            }
+            Kind::Begin => lines.begin(name, category, pid, tid, start),
+            Kind::End => lines.end(name, category, pid, tid, start),
+            Kind::AsyncBegin => lines.async_begin(name, category, pid, tid, start, given),
+            Kind::AsyncEnd => lines.async_end(name, category, pid, tid, start, given),
+            Kind::AsyncInstant => lines.async_instant(name, category, pid, tid, start, given),
+            Kind::Instant => lines.instant(name, category, pid, tid, start),
+            Kind::Counter => lines.counter(name, category, pid, tid, start),
+            Kind::Meta => lines.metadata_at(name, category, pid, tid, start),
+            Kind::FlowStart => lines.flow_start(name, category, pid, tid, start, given),
+            Kind::FlowStep => lines.flow_step(name, category, pid, tid, start, given),
+            Kind::FlowEnd => lines.flow_end(name, category, pid, tid, start, given),
+        };
+        let took = |ticks: u64| timeline.at(record.end) - timeline.at(record.end.saturating_sub(ticks));
+        self.told.write_arguments(lines, arena, number, took);
+        lines.finish();
+        if kind == Kind::Meta {
+            self.facts.metadata += 1;
+            return;
+        }
+        self.facts.events += 1;
+        if let Some(id) = pair {
+            let texts = &self.told.texts;
+            lines.async_end(texts.get(name_at), texts.get(category_at), pid, tid, end, id).finish();
+            self.facts.events += 1;
+        }
+    }
+
+    fn sum_up_span(&mut self, kind: Kind, (name, category): (u32, u32), start: i64, end: i64) {
+        if name == EMPTY {
+            return;
+        }
+        let texts = &mut self.told.texts;
+        match kind {
+            Kind::Span | Kind::AsyncSpan => texts.sum(name, category).add(end - start),
+            Kind::Begin | Kind::AsyncBegin => texts.sum(name, category).open(start),
+            Kind::End | Kind::AsyncEnd => texts.sum(name, category).close(start),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Records that are not simply one call each: annotations, which may take several, and those that are not finished.
+
+use weftline_recorder::annotation::{ANNOTATION, CONTINUED, SKIPPED};
+
+use super::Encoder;
+use crate::arena::{Arena, RecordFacts, SegmentAt, SegmentFacts};
+use crate::image::Image;
+use crate::procfs;
+
+impl Encoder {
+    /// Takes what is not simply a call: an annotation, or a record that is not finished. How many records it takes up.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
+    pub(super) fn other_record(
+        &mut self,
+        image: &Image,
+        at: SegmentAt,
+        index: u32,
+        facts: &SegmentFacts,
+        dead: bool,
+        found: Option<RecordFacts>,
+        records: &mut Vec<RecordFacts>,
+    ) -> u32 {
+        let late = || (!dead).then(|| self.late_record(image, at, index, facts.tid)).flatten();
+        let Some(record) = found.or_else(late) else { return 1 };
+        if record.head & ANNOTATION == 0 {
+            records.push(record);
+            return 1;
+        }
+        let stored = image.arena.records(at);
+        let behind = |place| stored?.get(index + 1 + place).filter(|_| index + 1 + place < facts.taken);
+        match self.told.gather(&record, behind) {
+            Some(more) => {
+                records.push(record);
+                1 + more
+            }
+            None => {
+                // Not counted: the rest of an annotation whose thread died before it was complete, and room that was left.
+                self.totals.damaged += u64::from(!means_nothing(record.head));
+                1
+            }
+        }
+    }
+
+    /// A record of a living process that is not there yet.
+    #[cold]
+    fn late_record(&mut self, image: &Image, at: SegmentAt, index: u32, tid: u32) -> Option<RecordFacts> {
+        // The slots of an annotation are taken together: one that stays empty stands for all.
+        let follows = index > 0 && self.late == Some((at, index - 1));
+        let record = if follows { None } else { wait_for(&image.arena, at, index) };
+        if record.is_some() {
+            return record;
+        }
+        self.late = Some((at, index));
+        // A process that is ending loses its threads one by one; the call of one that is gone never returned.
+        if !follows && !thread_is_gone(image, tid) {
+            self.totals.unfinished += 1;
+        }
+        None
+    }
+}
+
+/// Whether a record of an annotation is none by itself.
+pub(super) fn means_nothing(head: u32) -> bool {
+    matches!(head, CONTINUED | SKIPPED)
+}
+
+/// A record that its thread began before a signal handler filled and closed the segment: it is finished as soon as the
+/// handler returns. One that jumped away instead never returns, so the wait is short.
+#[cold]
+fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
+    (0..20).find_map(|_| {
+        weftline_recorder::sys::nap(50_000);
+        arena.record(at, index)
+    })
+}
+
+/// Whether the thread is gone. In another pid namespace thread ids cannot be compared: then it counts as there, and its record as lost.
+#[cold]
+fn thread_is_gone(image: &Image, tid: u32) -> bool {
+    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.pid_namespace);
+    // A thread that is being killed stays visible for a moment.
+    same_namespace
+        && (0..20).any(|_| {
+            let gone = !procfs::has_thread(image.facts.pid, tid);
+            if !gone {
+                weftline_recorder::sys::nap(1_000_000);
+            }
+            gone
+        })
+}

@@ -1,0 +1,202 @@
+"""The native module: see crates/python/src."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, Literal, Optional, Union, final
+
+from typing_extensions import Self
+
+VERSION: Final[str]
+
+SPAN: Final[int]
+BEGIN: Final[int]
+END: Final[int]
+ASYNC_SPAN: Final[int]
+ASYNC_BEGIN: Final[int]
+ASYNC_END: Final[int]
+ASYNC_INSTANT: Final[int]
+INSTANT: Final[int]
+COUNTER: Final[int]
+META: Final[int]
+FLOW_START: Final[int]
+FLOW_STEP: Final[int]
+FLOW_END: Final[int]
+
+class Error(Exception):
+    """Recording cannot begin; the text says why and what to do."""
+
+@final
+class Usage:
+    """A reading of what thread and process have used, at the start of a span."""
+
+@final
+class TracedFunction:
+    """A function whose calls are recorded; binds like a function."""
+
+    __wrapped__: Any
+    __name__: str
+    __qualname__: str
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
+    def __getattribute__(self, name: str, /) -> Any: ...
+    def __copy__(self, memo: Any = None) -> Self: ...
+    def __deepcopy__(self, memo: Any = None) -> Self: ...
+
+@final
+class TracedCallable:
+    """Another callable whose calls are recorded; binds like that one."""
+
+    __wrapped__: Any
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
+    def __getattribute__(self, name: str, /) -> Any: ...
+    def __copy__(self, memo: Any = None) -> Self: ...
+    def __deepcopy__(self, memo: Any = None) -> Self: ...
+
+class Span:
+    """A block whose time is recorded."""
+
+    def __new__(cls, name: str, /, category: Optional[str] = None, **args: Any) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def args(self) -> Optional[dict[str, Any]]: ...
+    @property
+    def is_recorded(self) -> bool:
+        """Is a block open, and recorded?"""
+    def update(self, **args: Any) -> None:
+        """Adds arguments that are known only now; to the innermost open block."""
+    def enter_async(self) -> None:
+        """Enters a block that others may overlap: what `async with` does."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, error: Optional[type[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType], /
+    ) -> None: ...
+
+@final
+class Items(Iterator[Any]):
+    """An iterator whose items are recorded."""
+
+    def __new__(
+        cls,
+        items: Iterable[Any],
+        name: str,
+        category: str,
+        *,
+        body: Optional[str] = None,
+        count: str = "index",
+        first: int = 0,
+        extra: Optional[dict[str, Any]] = None,
+    ) -> Items: ...
+    def __iter__(self) -> Items: ...
+    def __next__(self) -> Any: ...
+    def __length_hint__(self) -> int: ...
+
+@final
+class Life:
+    """The life of one generator, coroutine or async generator."""
+
+    @property
+    def made(self) -> Any:
+        """What the function returned, until it is taken."""
+    def take(self) -> Any:
+        """What the function returned, to go through it; once."""
+    def through(self, iterator: Any) -> Steps:
+        """Goes through `iterator`, whose end is the end of this life."""
+    def part(self, iterator: Any) -> Steps:
+        """Goes through `iterator`, which is a part of this life."""
+    def over(self, error: Optional[BaseException] = None, *, closed: bool = False) -> None:
+        """The life is over: nothing more, an exception, or closed before its end."""
+
+@final
+class Steps:
+    """Passes on to a generator or to the iterator of an awaitable, and times each step."""
+
+    def __iter__(self) -> Steps: ...
+    def __await__(self) -> Steps: ...
+    def __next__(self) -> Any: ...
+    def send(self, value: Any) -> Any: ...
+    def throw(self, *error: Any) -> Any: ...
+    def close(self) -> Any: ...
+
+def is_on() -> bool:
+    """Is anything recorded at the moment?"""
+
+def now() -> int:
+    """The recorder's clock; 0 when nothing is recorded."""
+
+def new_id() -> int:
+    """An id for an async span that no other one of this process has."""
+
+def id_of(text: str, /) -> int:
+    """An id made from a text: whoever knows the text can end what another thread began."""
+
+def usage(*, always: bool = False) -> Optional[Usage]:
+    """A reading for a span that begins, if spans are to tell what they used, or `always`."""
+
+def set_usage(wanted: bool, /) -> None:
+    """Spans of this process tell what they used from now on, or do not."""
+
+def emit(
+    kind: int,
+    name: str,
+    category: str,
+    start: int,
+    end: int,
+    id: int = 0,
+    args: Optional[dict[str, Any]] = None,
+    usage: Optional[Usage] = None,
+) -> None:
+    """Stores an event. Does nothing when nothing is recorded."""
+
+def instant(name: str, /, category: Optional[str] = None, **args: Any) -> None:
+    """Records that something happened now: `instant("cache miss", key=path)`."""
+
+def counter(name: str, /, category: Optional[str] = None, **values: Any) -> None:
+    """Records values as they are now: `counter("queue", length=len(queue))`."""
+
+def meta(name: str, /, category: Optional[str] = None, **facts: Any) -> None:
+    """Records a fact about the process: `meta("model", layers=23)`."""
+
+def traced(
+    function: Callable[..., Any],
+    name: str,
+    category: str,
+    *,
+    kind: int = 0,
+    id: Optional[int] = None,
+    usage: bool = False,
+    parameters: Optional[list[tuple[str, int, bool]]] = None,
+    rest: Optional[str] = None,
+    others: bool = False,
+    extra: Optional[dict[str, Any]] = None,
+    driver: Optional[Callable[[Life], Any]] = None,
+    steps: bool = False,
+) -> Union[TracedFunction, TracedCallable]:
+    """Wraps `function`, so that its calls are recorded."""
+
+def set_home(directory: Union[str, os.PathLike[str]], /) -> None:
+    """The package tells where it is installed."""
+
+def begin(
+    plan: Literal["run", "dftracer", "perfflow"],
+    *,
+    directory: Union[str, os.PathLike[str], None] = None,
+    io: bool = True,
+    log_file: Union[str, os.PathLike[str], None] = None,
+    data_dir: Union[str, os.PathLike[str], None] = None,
+    process_id: Optional[int] = None,
+) -> Literal["joined", "started"]:
+    """Begins to record: "joined" where something records already, as under `weft run`, else "started"."""
+
+def finish() -> None:
+    """Ends what `begin` started and writes its files. What goes wrong is told on stderr."""
+
+def dftracer_options() -> dict[str, Any]:
+    """The settings of `DFTRACER_*`, parsed; `warnings` has what the user should hear about them."""
+
+def perfflow_options() -> dict[str, Any]:
+    """The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` has what the user should hear about them."""

@@ -1,0 +1,57 @@
+"""Recording without ``weft run``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Optional, Union
+
+from . import _native
+
+# Set while this process records itself, for those that it starts: whoever imports this package there records into the same run.
+# `1` or `0` for calls of the C library, a colon, the run.
+VARIABLE = "WEFT_SESSION"
+
+
+def start(directory: Union[str, os.PathLike[str], None] = None, *, io: bool = True) -> bool:
+    """Records this process and its children from now on: annotations and, with ``io``, calls of the C library.
+
+    ``directory`` becomes the run; by default it is a new one below ``weft-runs``, named as those of ``weft run`` are. Under ``weft run``
+    everything is recorded anyway, and this does nothing. True when something is recorded now; what keeps it from that is
+    told on stderr, and the program goes on.
+    """
+    place = os.path.abspath(directory if directory is not None else _new_run())
+    try:
+        begun = _native.begin("run", directory=place, io=io)
+    except _native.Error as error:
+        print(f"weftline: nothing is recorded: {error}", file=sys.stderr)
+        return False
+    if begun == "started":
+        os.environ[VARIABLE] = f"{int(io)}:{place}"
+    return _native.is_on()
+
+
+def join() -> None:
+    """Records into the run of the process that started this one, if that still records. Forked children do so anyway."""
+    io, _, place = os.environ.get(VARIABLE, "").partition(":")
+    if place and not _native.is_on() and any(Path(place, "run.d").glob("*.live")):
+        start(place, io=io == "1")
+
+
+def _new_run() -> Path:
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
+    return Path("weft-runs") / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{program}-{os.urandom(2).hex()}"
+
+
+def stop() -> None:
+    """Ends what :func:`start` began and writes the run. The end of the process does the same."""
+    os.environ.pop(VARIABLE, None)
+    _native.finish()
+
+
+def configure(*, cpu_mem: Optional[bool] = None) -> None:
+    """``cpu_mem``: all spans of this process also tell the processor time that they used, and the memory at both ends."""
+    if cpu_mem is not None:
+        _native.set_usage(bool(cpu_mem))

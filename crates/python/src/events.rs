@@ -1,0 +1,167 @@
+//! Events by hand: for the drop-in modules, and for whatever the decorators do not cover.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use weftline::front::{self, Kind, Told};
+use weftline::recorder;
+
+use crate::values::{Args, text_id};
+
+/// A reading of what thread and process have used, at the start of a span.
+#[pyclass(frozen, module = "weftline._native")]
+pub(crate) struct Usage(front::Usage);
+
+/// The names of kinds, in the order of their numbers.
+const KINDS: [(&str, Kind); 13] = [
+    ("SPAN", Kind::Span),
+    ("BEGIN", Kind::Begin),
+    ("END", Kind::End),
+    ("ASYNC_SPAN", Kind::AsyncSpan),
+    ("ASYNC_BEGIN", Kind::AsyncBegin),
+    ("ASYNC_END", Kind::AsyncEnd),
+    ("ASYNC_INSTANT", Kind::AsyncInstant),
+    ("INSTANT", Kind::Instant),
+    ("COUNTER", Kind::Counter),
+    ("META", Kind::Meta),
+    ("FLOW_START", Kind::FlowStart),
+    ("FLOW_STEP", Kind::FlowStep),
+    ("FLOW_END", Kind::FlowEnd),
+];
+
+pub(crate) fn add_kinds(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    KINDS.iter().try_for_each(|(name, kind)| module.add(*name, *kind as u32))
+}
+
+/// Is anything recorded at the moment?
+#[pyfunction]
+pub(crate) fn is_on() -> bool {
+    recorder::recording().is_some()
+}
+
+/// The recorder's clock; 0 when nothing is recorded.
+#[pyfunction]
+pub(crate) fn now() -> u64 {
+    recorder::recording().map_or(0, front::now)
+}
+
+/// An id for an async span that no other one of this process has.
+#[pyfunction]
+pub(crate) fn new_id() -> u64 {
+    front::new_id()
+}
+
+/// An id made from a text: whoever knows the text can end what another thread began.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn id_of(text: &str) -> u64 {
+    front::id_of(text)
+}
+
+/// A reading for a span that begins, if spans are to tell what they used, or `always`.
+#[pyfunction]
+#[pyo3(signature = (*, always=false))]
+pub(crate) fn usage(always: bool) -> Option<Usage> {
+    let table = recorder::recording()?;
+    let reading = if always { Some(front::usage(table)) } else { front::wanted_usage(table) };
+    reading.map(Usage)
+}
+
+/// What the program wants of [`set_usage`], also for a recorder that starts later.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Spans of this process tell what they used from now on, or do not.
+#[pyfunction]
+#[pyo3(signature = (wanted, /))]
+pub(crate) fn set_usage(wanted: bool) {
+    WANTED.store(wanted, Ordering::Relaxed);
+    recorder::find().wants_usage.store(u32::from(wanted), Ordering::Relaxed);
+}
+
+/// A recorder has started.
+pub(crate) fn apply_usage() {
+    if WANTED.load(Ordering::Relaxed) {
+        recorder::find().wants_usage.store(1, Ordering::Relaxed);
+    }
+}
+
+fn moment(kind: Kind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
+    let Some(table) = recorder::recording() else { return };
+    let mut told = Args::new();
+    if let Some(args) = args {
+        told.add_all(table, args);
+    }
+    let (name, category) = (text_id(table, name), text_id(table, category));
+    let now = front::now(table);
+    front::emit(table, &Told { kind, name, category, start: now, end: now, id: 0 }, told.as_bytes());
+}
+
+/// Records that something happened now: `instant("cache miss", key=path)`.
+#[pyfunction]
+#[pyo3(signature = (name, /, category=None, **args))]
+pub(crate) fn instant(
+    name: &Bound<'_, PyString>,
+    category: Option<&Bound<'_, PyString>>,
+    args: Option<&Bound<'_, PyDict>>,
+) {
+    moment(Kind::Instant, name, category.unwrap_or(default_category(name.py())), args);
+}
+
+/// Records values as they are now: `counter("queue", length=len(queue))`.
+#[pyfunction]
+#[pyo3(signature = (name, /, category=None, **values))]
+pub(crate) fn counter(
+    name: &Bound<'_, PyString>,
+    category: Option<&Bound<'_, PyString>>,
+    values: Option<&Bound<'_, PyDict>>,
+) {
+    moment(Kind::Counter, name, category.unwrap_or(default_category(name.py())), values);
+}
+
+/// Records a fact about the process: `meta("model", layers=23)`.
+#[pyfunction]
+#[pyo3(signature = (name, /, category=None, **facts))]
+pub(crate) fn meta(
+    name: &Bound<'_, PyString>,
+    category: Option<&Bound<'_, PyString>>,
+    facts: Option<&Bound<'_, PyDict>>,
+) {
+    moment(Kind::Meta, name, category.unwrap_or(default_category(name.py())), facts);
+}
+
+/// The category of events that were given none.
+pub(crate) fn default_category(py: Python<'_>) -> &Bound<'_, PyString> {
+    pyo3::intern!(py, "app")
+}
+
+/// Stores an event. Does nothing when nothing is recorded.
+#[pyfunction]
+#[pyo3(signature = (kind, name, category, start, end, id=0, args=None, usage=None))]
+#[allow(clippy::too_many_arguments, reason = "a Python function with keyword arguments")]
+pub(crate) fn emit(
+    kind: u32,
+    name: &Bound<'_, PyAny>,
+    category: &Bound<'_, PyAny>,
+    start: u64,
+    end: u64,
+    id: u64,
+    args: Option<&Bound<'_, PyDict>>,
+    usage: Option<&Bound<'_, Usage>>,
+) -> PyResult<()> {
+    let Some(kind) = Kind::ALL.get(kind as usize).copied() else {
+        return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
+    };
+    let Some(table) = recorder::recording() else { return Ok(()) };
+    let mut told = Args::new();
+    if let Some(args) = args {
+        told.add_all(table, args);
+    }
+    if let Some(usage) = usage {
+        told.put_usage(usage.get().0, front::usage(table));
+    }
+    let (name, category) = (text_id(table, name), text_id(table, category));
+    front::emit(table, &Told { kind, name, category, start, end, id }, told.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `weftline._native`: what Python programs tell of themselves, handed to the process's one recorder.
+//!
+//! The Python package around it (`python/weftline`) is what users see; here is what must be fast or touch the recorder:
+//!
+//! - `wrapper`: the callable that `@trace` puts in place of a function; the hot path. `plan` says what its events tell.
+//! - `span`, `items`, `steps`: context manager, iterator, and the steps of generators and coroutines.
+//! - `events`: events by hand, for the drop-in modules.
+//! - `session`: recording without `weft run`.
+//! - `values`: Python objects as arguments of events; `name`: texts and their ids.
+//!
+//! Nothing here raises into the user's code because of tracing. This library carries no recorder: that of libweft_preload.so is
+//! found in the process or loaded.
+#![deny(unsafe_code)]
+
+mod events;
+mod items;
+mod name;
+mod plan;
+mod session;
+mod span;
+mod steps;
+mod values;
+mod wrapper;
+
+/// `weftline._native`.
+#[pyo3::pymodule(gil_used = true)]
+mod _native {
+    #[pymodule_export]
+    use crate::events::{Usage, counter, emit, id_of, instant, is_on, meta, new_id, now, set_usage, usage};
+    #[pymodule_export]
+    use crate::items::Items;
+    #[pymodule_export]
+    use crate::session::{Error, begin, dftracer_options, finish, perfflow_options, set_home};
+    #[pymodule_export]
+    use crate::span::Span;
+    #[pymodule_export]
+    use crate::steps::{Life, Steps};
+    #[pymodule_export]
+    use crate::wrapper::traced;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::wrapper::refuse_subinterpreters()?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        crate::events::add_kinds(module)?;
+        crate::wrapper::add_types(module)
+    }
+}

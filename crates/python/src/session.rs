@@ -1,0 +1,164 @@
+//! Recording without `weft run`: begins and finishes a session of `weftline-standalone` with the library that lies in this package.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use weftline::recorder;
+use weftline_standalone::session::{self, Begun, Plan};
+use weftline_standalone::{dftracer, perfflow};
+
+pyo3::create_exception!(weftline, Error, PyException, "Recording cannot begin; the text says why and what to do.");
+
+/// Names libweft_preload.so where it is not in the package.
+const LIBRARY_VARIABLE: &str = "WEFT_PRELOAD_LIB";
+
+/// Where the package is installed.
+static HOME: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The package tells where it is installed.
+#[pyfunction]
+#[pyo3(signature = (directory, /))]
+pub(crate) fn set_home(directory: PathBuf) {
+    *HOME.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
+}
+
+fn home() -> PathBuf {
+    HOME.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+fn library() -> PathBuf {
+    match std::env::var_os(LIBRARY_VARIABLE).filter(|value| !value.is_empty()) {
+        Some(given) => PathBuf::from(given),
+        None => home().join("lib/weftline/libweft_preload.so"),
+    }
+}
+
+/// Begins to record: "joined" where something records already, as under `weft run`, else "started".
+#[pyfunction]
+#[pyo3(signature = (plan, *, directory=None, io=true, log_file=None, data_dir=None, process_id=None))]
+pub(crate) fn begin(
+    py: Python<'_>,
+    plan: &str,
+    directory: Option<PathBuf>,
+    io: bool,
+    log_file: Option<PathBuf>,
+    data_dir: Option<OsString>,
+    process_id: Option<i64>,
+) -> PyResult<&'static str> {
+    // DFTracer's rank: the recorder finds the rank itself.
+    let _ = process_id;
+    let (plan, warnings) = match plan {
+        "run" => match directory {
+            Some(directory) => (Plan::Run { directory, io }, Vec::new()),
+            None => return Err(PyTypeError::new_err("the plan \"run\" needs a directory")),
+        },
+        "dftracer" => dftracer_plan(log_file.as_deref(), data_dir.as_deref()),
+        "perfflow" => perfflow_plan(),
+        other => {
+            return Err(PyValueError::new_err(format!("there is no plan {other:?}; use run, dftracer or perfflow")));
+        }
+    };
+    let library = library();
+    let begun = py.detach(|| {
+        let table = recorder::load(&library)
+            .map_err(|why| format!("{} cannot be loaded: {why}; reinstall weftline", library.display()))?;
+        let weft = home().join("bin/weft");
+        session::begin(table, plan, weft.is_file().then_some(weft.as_path())).map_err(|why| why.to_string())
+    });
+    match begun.map_err(Error::new_err)? {
+        Begun::Joined => Ok("joined"),
+        Begun::Started { messages, .. } => {
+            warnings.iter().chain(&messages).for_each(|message| say(py, message));
+            crate::events::apply_usage();
+            Ok("started")
+        }
+    }
+}
+
+/// Ends what `begin` started and writes its files. What goes wrong is told on stderr.
+#[pyfunction]
+pub(crate) fn finish(py: Python<'_>) {
+    match py.detach(session::finish) {
+        Ok(published) => published.messages.iter().for_each(|message| say(py, message)),
+        Err(error) => say(py, &format!("the trace is not finished: {error}; `weft recover` can do it")),
+    }
+}
+
+/// A sentence for the user. Python's own stderr: the program may have put something else in its place.
+fn say(py: Python<'_>, sentence: &str) {
+    let stderr = py.import("sys").and_then(|sys| sys.getattr("stderr"));
+    // Nobody is left to tell that stderr does not work.
+    let _ = stderr.and_then(|stderr| stderr.call_method1("write", (format!("weftline: {sentence}\n"),)));
+}
+
+fn dftracer_plan(log_file: Option<&Path>, data_dir: Option<&OsStr>) -> (Plan, Vec<String>) {
+    let (mut options, warnings) = dftracer::Options::from_environment();
+    if let Some(log_file) = log_file {
+        options.set_log_file(log_file);
+    }
+    if let Some(data_dir) = data_dir {
+        let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        options.set_data_dirs(data_dir, &here);
+    }
+    (Plan::Dftracer(options), warnings)
+}
+
+fn perfflow_plan() -> (Plan, Vec<String>) {
+    let (options, warnings) = perfflow_from_environment();
+    let instance_path = perfflow::instance_path(&|name| std::env::var(name).ok());
+    (Plan::Perfflow { options, flavour: perfflow::Flavour::Python, instance_path }, warnings)
+}
+
+fn perfflow_from_environment() -> (perfflow::Options, Vec<String>) {
+    perfflow::Options::parse(&std::env::var(perfflow::OPTIONS_VARIABLE).unwrap_or_default())
+}
+
+/// The settings of `DFTRACER_*`, parsed; `warnings` has what the user should hear about them.
+#[pyfunction]
+pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (options, warnings) = dftracer::Options::from_environment();
+    let told = PyDict::new(py);
+    told.set_item("enable", options.enable)?;
+    told.set_item("init", format!("{:?}", options.init).to_uppercase())?;
+    told.set_item("log_file", options.log_file)?;
+    told.set_item("data_dirs", options.data_dirs)?;
+    told.set_item("compression", options.compression)?;
+    told.set_item("io", options.io)?;
+    told.set_item("posix", options.posix)?;
+    told.set_item("stdio", options.stdio)?;
+    told.set_item("metadata", options.metadata)?;
+    told.set_item("tids", options.tids)?;
+    told.set_item("bind_signals", options.bind_signals)?;
+    told.set_item("log_level", options.log_level)?;
+    told.set_item("time_metric", options.time_metric)?;
+    told.set_item("write_buffer_size", options.write_buffer_size)?;
+    told.set_item("warnings", warnings)?;
+    Ok(told)
+}
+
+/// The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` has what the user should hear about them.
+#[pyfunction]
+pub(crate) fn perfflow_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (options, warnings) = perfflow_from_environment();
+    let parts = options.log_filename_include.iter().map(|part| match part {
+        perfflow::NamePart::Name => "name",
+        perfflow::NamePart::InstancePath => "instance-path",
+        perfflow::NamePart::Hostname => "hostname",
+        perfflow::NamePart::Pid => "pid",
+    });
+    let told = PyDict::new(py);
+    told.set_item("log_filename_include", PyList::new(py, parts.collect::<Vec<_>>())?)?;
+    told.set_item("name", &options.name)?;
+    told.set_item("log_dir", &options.log_dir)?;
+    told.set_item("log_enable", options.log_enable)?;
+    told.set_item("cpu_mem_usage", options.cpu_mem_usage)?;
+    told.set_item("log_event", format!("{:?}", options.log_event))?;
+    told.set_item("log_format", format!("{:?}", options.log_format))?;
+    told.set_item("instance_path", perfflow::instance_path(&|name| std::env::var(name).ok()))?;
+    told.set_item("warnings", warnings)?;
+    Ok(told)
+}

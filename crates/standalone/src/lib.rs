@@ -1,0 +1,45 @@
+//! Recording without `weft run`: the options of programs written for DFTracer and PerfFlowAspect, the session that a process begins and
+//! finishes itself, and the files it leaves under the names those programs' users expect.
+//!
+//! ```text
+//! options ─▶ begin ─▶ <dir>/.<name>.weft/  a hidden run directory; the recorder writes into shared memory there
+//!                          │ finish, at exit, or `weft recover` after a kill
+//!                          ▼
+//!            weftline-drain makes <host>-<pid>-<tag>.pfw.gz of each process
+//!                          ▼ publish
+//!            log_file-app-4711.pfw.gz · perfflow.array.host.4711.pfw
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`dftracer`] | `DFTRACER_*` and their YAML file |
+//! | [`perfflow`] | `PERFFLOW_OPTIONS`, and the writer of PerfFlowAspect's JSON |
+//! | [`session`] | begin, finish, forked children, the end of the process |
+//! | [`leftovers`] | what killed processes left, for the next session and for `weft recover` |
+//! | `publish` | from the hidden directory to named files |
+//! | `run` | a run directory for a program's own API |
+//! | `members` | trace files read without threads |
+//! | `app`, `host` | what a process is called, and whether it lives |
+//! | `raw` | the only `unsafe` code |
+//!
+//! Front-ends call this crate; it prints nothing, except at the end of a process that nobody listens to any more.
+#![deny(unsafe_code)]
+
+mod app;
+pub mod dftracer;
+mod error;
+mod host;
+pub mod leftovers;
+mod members;
+pub mod perfflow;
+mod publish;
+#[allow(unsafe_code, reason = "the table's functions, atexit, and system calls where nothing else may be called")]
+mod raw;
+mod run;
+pub mod session;
+mod truth;
+
+pub use app::app_name;
+pub use error::{Result, StandaloneError};
+pub use members::MemberError;
+pub use publish::Published;
