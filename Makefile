@@ -12,7 +12,7 @@ PRODUCT := --release --package weftline-cli --package weftline-preload \
 	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check check-fmt check-clippy check-tidy check-docs bench-capture install clean
+.PHONY: help build demo wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,13 @@ demo: build ## trace a small training job with worker processes and print the su
 
 test: build ## install what the tests need and run them all
 	@WEFT_VENV=$(TARGET)/venv tools/setup-test-machine.sh
-	WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv tools/run-tests.sh
+	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/venv-package
+	WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package tools/run-tests.sh
+
+wheels: ## build the Python wheels (target/wheels) and try them in every Python there is
+	@tools/debian-packages.sh binutils python3-venv
+	@tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
+	$(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
 
 check: check-fmt check-clippy check-tidy check-docs ## formatting, lints, invariants, generated documents
 
@@ -46,6 +52,11 @@ check-docs: build
 bench-capture: build ## measure the cost of tracing beside DFTracer and strace (a quarter of an hour)
 	@tools/debian-packages.sh gcc libc6-dev git python3-venv strace tar valgrind
 	$(PYTHON) bench/capture/bench.py --weft $(WEFT) --work $(TARGET)/bench-capture $(BENCH_ARGS)
+
+bench-annotate: build wheels ## measure the cost of annotations beside DFTracer, PerfFlowAspect and VizTracer
+	$(CARGO) build --release --package weftline --example span_cost
+	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels \
+		--rust $(TARGET)/release/examples/span_cost --libweft $(TARGET)/release $(BENCH_ARGS)
 
 install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'

@@ -3,7 +3,6 @@
 import sys
 
 import pytest
-
 from support import HERE
 
 sys.path.insert(0, str(HERE / "api"))
@@ -29,7 +28,9 @@ def optional(parameter):
     return "=" in parameter or parameter.startswith("*")
 
 
-@pytest.mark.parametrize(("package", "of"), [("dftracer", "dftracer-2.2.0"), ("perfflowaspect", "perfflowaspect-0.1.0")])
+@pytest.mark.parametrize(
+    ("package", "of"), [("dftracer", "dftracer-2.2.0"), ("perfflowaspect", "perfflowaspect-0.1.0")]
+)
 def test_names_and_parameters_are_those_of_the_original(package, of):
     wanted = described((HERE / "api" / f"{of}.txt").read_text().splitlines())
     found = described(describe(package))
@@ -51,7 +52,9 @@ def test_older_generation_has_its_names():
     from dftracer.logger.ai import _AI, DFTracerAI, ProfileCategory
     from dftracer.logger.logger import dftracer as again
 
-    assert again is dftracer and dbg_dft_fn is dft_fn and isinstance(ai, _AI) and isinstance(compute.forward, DFTracerAI)
+    assert (
+        again is dftracer and dbg_dft_fn is dft_fn and isinstance(ai, _AI) and isinstance(compute.forward, DFTracerAI)
+    )
     assert str(ProfileCategory.COMPUTE) == "compute"
 
 
@@ -63,7 +66,8 @@ def test_drop_ins_can_be_told_from_the_originals():
 
 
 @pytest.mark.parametrize(
-    ("package", "file"), [("dftracer", "_version.py"), ("dftracer", "dftracer.cpython-311.so"), ("perfflowaspect", "advice_chrome.py")]
+    ("package", "file"),
+    [("dftracer", "_version.py"), ("dftracer", "dftracer.cpython-311.so"), ("perfflowaspect", "advice_chrome.py")],
 )
 def test_a_mixture_with_the_original_is_noticed(package, file, tmp_path, recwarn):
     """Both in one directory would be neither."""

@@ -1,7 +1,6 @@
 """What each piece of the interface records: names, categories and arguments, as DFTracer 2.2 with metadata has them."""
 
 import pytest
-
 from support import told
 
 HEAD = """
@@ -239,7 +238,8 @@ CASES = {
         """
         import dftracer.dftracer as native, dftracer.dftracer_dbg as dbg
         start = log.get_time()
-        log.log_event("first", "hand", start, 5, int_args={"a": TagValue(3, TagDType.INT).value()}, float_args={"f": (0, 1.5)})
+        three = TagValue(3, TagDType.INT).value()
+        log.log_event("first", "hand", start, 5, int_args={"a": three}, float_args={"f": (0, 1.5)})
         log.log_event("second", "hand", start + 10, 5, {"old": "style"})
         native.log_event("third", "hand", start + 20, 5, {"i": (0, 1)}, {"s": (1, "x")}, {"f": (2, 0.5)})
         dbg.log_event("fourth", "hand", start + 30, 5, string_args={"s": (1, "x")})
@@ -287,7 +287,11 @@ def test_facts_are_told(runner):
         """
     )
     events = runner.events()
-    facts = {event["args"]["name"]: event["args"]["value"] for event in events if event["ph"] == "M" and event["name"] == "CM"}
+    facts = {
+        event["args"]["name"]: event["args"]["value"]
+        for event in events
+        if event["ph"] == "M" and event["name"] == "CM"
+    }
     moments = [facts.pop(key) for key in ("epoch.start", "epoch.end")]
     assert int(moments[0]) <= int(moments[1])
     assert facts == {

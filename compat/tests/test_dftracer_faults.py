@@ -3,7 +3,6 @@
 import textwrap
 
 import pytest
-
 from support import SLACK_US, durations, one_duration, told
 
 HEAD = """
@@ -112,8 +111,8 @@ CASES = {
             yield 1
             raise ArithmeticError("x")
         def loop(): list(d.iter(fetch()))
-        for function, error in ((fails, KeyError), (lambda: fails_static(3), ValueError), (K, OSError), (fails_in_node, RuntimeError),
-                                (block, StopIteration), (loop, ArithmeticError)):
+        for function, error in ((fails, KeyError), (lambda: fails_static(3), ValueError), (K, OSError),
+                                (fails_in_node, RuntimeError), (block, StopIteration), (loop, ArithmeticError)):
             try: function()
             except error: pass
             else: raise AssertionError(function)
@@ -176,7 +175,7 @@ def test_threads_do_not_mix(runner):
 
 
 def test_tasks_do_not_mix(runner):
-    """Coroutines that overlap on one thread: each has its own duration and its own values, in functions as in blocks."""
+    """Coroutines that overlap on one thread: each has its own duration and values, in functions as in blocks."""
     events = record(
         runner,
         """
@@ -276,15 +275,16 @@ def test_generators_that_are_left_early_end(runner):
 
 
 def test_any_value_can_be_told(runner):
-    """7.4: quotes, newlines, NaN, big integers and long texts in names, keys and values; the file is valid JSON in every line."""
+    """7.4: quotes, newlines, NaN, big integers, long texts in names, keys and values; every line is valid JSON."""
     events = record(
         runner,
         r"""
         class Bad:
             def __repr__(self): raise RuntimeError("no")
             __str__ = __repr__
-        values = {"big": 5_000_000_000, "negative": -(2 ** 62), "unsigned": 2 ** 64 - 1, "huge": 10 ** 30, "float": 0.123456789012,
-                  "nan": float("nan"), "inf": float("inf"), 'quo"te': 'say "hi"', "new\nline": "a\nb\\", "long": "x" * 20_000,
+        values = {"big": 5_000_000_000, "negative": -(2 ** 62), "unsigned": 2 ** 64 - 1, "huge": 10 ** 30,
+                  "float": 0.123456789012, "nan": float("nan"), "inf": float("inf"),
+                  'quo"te': 'say "hi"', "new\nline": "a\nb\\", "long": "x" * 20_000,
                   "bad": Bad(), "list": list(range(1000)), "bytes": b"\xff\x00", "surrogate": "\udc80", "é": "日本"}
         with dft_fn('ca"t', name='na"me\n') as block: block.update(args=values)
         @d.log
@@ -324,7 +324,7 @@ def test_nothing_is_left_beside_the_trace(runner):
 
 @pytest.mark.parametrize(("signal", "status"), [("SIGINT", 0), ("SIGTERM", -15), ("SIGABRT", -6)])
 def test_signals_are_the_program_s_own(signal, status, runner):
-    """No handler is installed: Ctrl-C raises KeyboardInterrupt, and others end the process as ever, with its events kept."""
+    """No handler is installed: Ctrl-C raises KeyboardInterrupt, and others end the process as ever."""
     runner.dftracer(
         f"""
         import os, signal

@@ -3,7 +3,6 @@
 import textwrap
 
 import pytest
-
 from support import read, told
 
 PROGRAM = """
@@ -41,6 +40,13 @@ def test_otherwise_nothing_is_recorded(environment, runner):
     done = runner.run(PROGRAM, **environment)
     assert (done.stdout, done.stderr) == ("False False\n", "")
     assert sorted(path.name for path in runner.directory.iterdir()) == ["app.py", "b.txt", "data"]
+
+
+def test_a_setting_that_cannot_be_understood_is_told(runner):
+    """Once, and not at all where the program never asks to record."""
+    done = runner.run(PROGRAM + "dftracer.initialize_log()\n", DFTRACER_ENABLE="maybe")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("weftline: DFTRACER_ENABLE=maybe") and done.stdout == "False False\n"
 
 
 def test_functions_are_left_alone_when_off(runner):
@@ -98,6 +104,7 @@ def test_files_are_named_after_prefix_program_and_process(runner):
         ([], {"DFTRACER_TRACE_COMPRESSION": "0"}, "out-app-*.pfw"),
         (["logs/mine"], {}, "logs/mine-app-*.pfw.gz"),
         (["logs/mine.pfw"], {}, "logs/mine-app-*.pfw.gz"),
+        (["", "", "3", "logs/mine"], {}, "logs/mine-app-*.pfw.gz"),
     ],
 )
 def test_files_go_where_they_are_wanted(given, environment, pattern, runner):
@@ -149,7 +156,9 @@ def test_function_mode_begins_with_the_call(runner):
 
 @pytest.mark.parametrize("root", ["tracer", "profiler"])
 def test_settings_may_come_from_a_file(root, runner):
-    (runner.directory / "c.yaml").write_text(f"enable: true\n{root}:\n  log_file: {runner.directory}/yaml\n  compression: false\n")
+    (runner.directory / "c.yaml").write_text(
+        f"enable: true\n{root}:\n  log_file: {runner.directory}/yaml\n  compression: false\n"
+    )
     runner.run(PROGRAM, DFTRACER_CONFIGURATION=runner.directory / "c.yaml")
     assert names(runner.events("yaml-app-*.pfw")) == ALL
 
@@ -168,7 +177,7 @@ def test_modules_can_be_loaded_again(runner):
         import dftracer.logger, dftracer.logger.logger, dftracer.python.common
         from dftracer.logger import dftracer as first, dft_fn
         first.initialize_log()
-        importlib.reload(dftracer.logger.logger); importlib.reload(dftracer.python.common); importlib.reload(dftracer.logger)
+        for module in (dftracer.logger.logger, dftracer.python.common, dftracer.logger): importlib.reload(module)
         @dft_fn("C").log
         def work(): pass
         work()

@@ -1,9 +1,8 @@
-"""Processes: however they begin and end, their events are kept, each in a file of its own, without any call of `finalize`."""
+"""Processes: however they begin and end, their events are kept, each in a file of its own, without `finalize`."""
 
 import textwrap
 
 import pytest
-
 from support import read
 
 HEAD = """
@@ -78,7 +77,8 @@ def test_processes_of_every_kind_are_complete(method, runner):
         f"""
         context = multiprocessing.get_context("{method}")
         worker(0)
-        children = [context.Process(target=target, args=(start,)) for target, start in ((worker, 10), (with_status, 20))]
+        targets = ((worker, 10), (with_status, 20))
+        children = [context.Process(target=target, args=(start,)) for target, start in targets]
         for child in children: child.start()
         for child in children: child.join()
         assert [child.exitcode for child in children] == [0, 0]

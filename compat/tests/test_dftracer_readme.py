@@ -1,10 +1,9 @@
-"""The example of DFTracer's README, unchanged, with the environment that the README names: no `weft run`, no LD_PRELOAD."""
+"""The example of DFTracer's README, unchanged, with the README's environment only: no `weft run`, no LD_PRELOAD."""
 
 import os
 
 import numpy
 import pytest
-
 from support import PROGRAMS, one_duration, read
 
 # What the README's listing takes for granted.
@@ -52,7 +51,9 @@ def test_example_of_the_readme(compression, runner):
         calls = [event for event in events if event.get("args", {}).get("path") == path]
         kinds = {event["name"].rstrip("64") for event in calls}
         assert {"open", "write", "close"} <= kinds, (name, kinds)
-    written = sum(event["args"].get("ret", 0) for event in pids[worker] if event["name"] == "write" and event["cat"] == "POSIX")
+    written = sum(
+        event["args"].get("ret", 0) for event in pids[worker] if event["name"] == "write" and event["cat"] == "POSIX"
+    )
     assert written == len("Now the file has more content!")
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's part of the interface: present without PyTorch, and right about graphs and profiles that look like PyTorch's.
+"""PyTorch's part of the interface: present without PyTorch, right about graphs and profiles that look like its own.
 
 `with_torch/` has the tests with PyTorch itself, which takes gigabytes to install.
 """
@@ -125,15 +125,16 @@ def test_events_of_a_profile_are_told(runner):
             def __str__(self): return "DeviceType." + self.name
         cpu, cuda = Device("CPU", 0), Device("CUDA", 1)
         def event(name, start, end, thread=1, device=cpu, parent=None, shapes=()):
-            return Thing(name=name, time_range=Thing(start=start, end=end), thread=thread, device_type=device, cpu_parent=parent,
-                         cpu_time_total=end - start, is_remote=False, cpu_memory_usage=2048, device_memory_usage=16,
-                         input_shapes=list(shapes))
+            return Thing(name=name, time_range=Thing(start=start, end=end), thread=thread, device_type=device,
+                         cpu_parent=parent, cpu_time_total=end - start, is_remote=False, cpu_memory_usage=2048,
+                         device_memory_usage=16, input_shapes=list(shapes))
         begin = time.time_ns()
         time.sleep(0.02)
         step = event("ProfilerStep*", 1000, 11000)
         profile = Thing(profiler=Thing(kineto_results=Thing(trace_start_ns=lambda: begin)), events=lambda: [
             step, event("aten::linear", 2000, 4500, parent=step, shapes=[[8, 64], [64, 64], [64]]),
-            event("backward", 3000, 6000, thread=2, parent=step), event("kernel", 3500, 12000, device=cuda, parent=step)])
+            event("backward", 3000, 6000, thread=2, parent=step),
+            event("kernel", 3500, 12000, device=cuda, parent=step)])
         with dft_fn("C", "handler"): trace_handler(profile)
         print(begin)
         """

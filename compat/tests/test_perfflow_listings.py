@@ -4,7 +4,6 @@ import json
 import socket
 
 import pytest
-
 from support import PROGRAMS, SLACK_US, durations, read, told
 
 HOST = socket.gethostname()
@@ -85,7 +84,10 @@ def test_nested_compact(runner):
     ("mode", "expected"),
     [
         ("Compact", [(ph, name) for name in ("bas", "bar", "foo") for ph in "CCX"]),
-        ("Verbose", [("B", "foo"), ("B", "bar"), ("B", "bas")] + [(ph, name) for name in ("bas", "bar", "foo") for ph in "CCE"]),
+        (
+            "Verbose",
+            [("B", "foo"), ("B", "bar"), ("B", "bas")] + [(ph, name) for name in ("bas", "bar", "foo") for ph in "CCE"],
+        ),
     ],
 )
 def test_nested_with_usage(mode, expected, runner):

@@ -71,8 +71,9 @@ def test_profile_of_a_model(tmp_path):
         + """
 from torch.profiler import ProfilerActivity, profile, schedule
 from dftracer.python.torch import trace_handler
-with dft_fn("C", "training"), profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
-                                      on_trace_ready=trace_handler, record_shapes=True, profile_memory=True) as p:
+steps = schedule(wait=1, warmup=1, active=2, repeat=1)
+options = dict(schedule=steps, on_trace_ready=trace_handler, record_shapes=True, profile_memory=True)
+with dft_fn("C", "training"), profile(activities=[ProfilerActivity.CPU], **options) as p:
     for _ in range(5):
         model(x).backward()
         p.step()

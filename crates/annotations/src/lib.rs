@@ -54,3 +54,7 @@ pub mod expansion {
 pub fn is_on() -> bool {
     recorder::recording().is_some()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/annotate.md")]
+struct Page;

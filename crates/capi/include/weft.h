@@ -80,10 +80,15 @@ typedef enum weft_kind {
     WEFT_KIND_FLOW_END = 12
 } weft_kind;
 
-/* Begins to record this process and its children, unless that is done already. */
-const char *weft_start(const char *_directory);
+/*
+ * Begins to record this process and the children that it forks into a run directory: what is told, and the I/O calls
+ * that it makes. NULL chooses a directory below `weft-runs`. Does nothing where something records already, as under
+ * `weft run`. Returns NULL when the process is recorded now, else a sentence that says why not, which is good until the
+ * thread's next call of this.
+ */
+const char *weft_start(const char *directory);
 
-/* Ends what weft_start began. */
+/* Ends what `weft_start` began and writes the trace. Nobody has to call it: the end of the process does the same. */
 void weft_stop(void);
 
 /* Is anything recorded at the moment? For arguments that are costly to make. */

@@ -215,7 +215,10 @@ impl Encoder {
             _ => self.name(arena, record.extra as u32, filter),
         };
         let unwanted = |name: Option<usize>| name.map(|name| !self.names[name].wanted);
-        if let (Some(true), Some(true) | None) | (None, Some(true)) = (unwanted(path), unwanted(second)) {
+        // That a process began is told whatever its program is called.
+        if kind.role != Role::Mark
+            && let (Some(true), Some(true) | None) | (None, Some(true)) = (unwanted(path), unwanted(second))
+        {
             self.totals.filtered += 1;
             return;
         }

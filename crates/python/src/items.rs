@@ -26,7 +26,7 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    fn tell(&self, py: Python<'_>, table: &Table, site: &Site, from: u64, to: u64, index: u64, error: Option<&PyErr>) {
+    fn tell(&self, py: Python<'_>, table: &Table, site: &Site, times: (u64, u64), index: u64, error: Option<&PyErr>) {
         let mut args = Args::new();
         args.put(self.count.id(table), Argument::UInt(index));
         if let Some(extra) = &self.extra {
@@ -35,7 +35,7 @@ impl Items {
         if let Some(error) = error {
             args.add_error(table, error.get_type(py).as_any());
         }
-        site.emit(table, Kind::Span, from, to, 0, args.as_bytes());
+        site.emit(table, Kind::Span, times.0, times.1, 0, args.as_bytes());
     }
 
     /// The body of the newest item is over.
@@ -44,7 +44,7 @@ impl Items {
         let start = self.body_start.swap(0, Ordering::Relaxed);
         if start != 0 {
             let index = self.next.load(Ordering::Relaxed).wrapping_sub(1);
-            self.tell(py, table, &self.body, start, now, index, None);
+            self.tell(py, table, &self.body, (start, now), index, None);
         }
     }
 }
@@ -92,10 +92,10 @@ impl Items {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         match &item {
             Some(Ok(_)) => {
-                self.tell(py, table, &self.fetch, start, end, index, None);
+                self.tell(py, table, &self.fetch, (start, end), index, None);
                 self.body_start.store(front::now(table), Ordering::Relaxed);
             }
-            Some(Err(error)) => self.tell(py, table, &self.fetch, start, end, index, Some(error)),
+            Some(Err(error)) => self.tell(py, table, &self.fetch, (start, end), index, Some(error)),
             None => {}
         }
         item.transpose()

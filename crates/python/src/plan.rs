@@ -181,7 +181,7 @@ impl Capture {
         let parameter = &self.parameters[index];
         if parameter.passing == Passing::KeywordOnly {
             let defaults = function.getattr("__kwdefaults__").ok()?;
-            return defaults.cast_exact::<PyDict>().ok()?.get_item(&parameter.name.bind(py)).ok()?;
+            return defaults.cast_exact::<PyDict>().ok()?.get_item(parameter.name.bind(py)).ok()?;
         }
         let defaults = function.getattr("__defaults__").ok()?;
         let defaults = defaults.cast_exact::<PyTuple>().ok()?;

@@ -1,7 +1,7 @@
 //! Recording without `weft run`: begins and finishes a session of `weftline-standalone` with the library that lies in this package.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -56,7 +56,7 @@ pub(crate) fn begin(
             Some(directory) => (Plan::Run { directory, io }, Vec::new()),
             None => return Err(PyTypeError::new_err("the plan \"run\" needs a directory")),
         },
-        "dftracer" => dftracer_plan(log_file.as_deref(), data_dir.as_deref()),
+        "dftracer" => dftracer_plan(log_file, data_dir),
         "perfflow" => perfflow_plan(),
         other => {
             return Err(PyValueError::new_err(format!("there is no plan {other:?}; use run, dftracer or perfflow")));
@@ -95,14 +95,14 @@ fn say(py: Python<'_>, sentence: &str) {
     let _ = stderr.and_then(|stderr| stderr.call_method1("write", (format!("weftline: {sentence}\n"),)));
 }
 
-fn dftracer_plan(log_file: Option<&Path>, data_dir: Option<&OsStr>) -> (Plan, Vec<String>) {
+fn dftracer_plan(log_file: Option<PathBuf>, data_dir: Option<OsString>) -> (Plan, Vec<String>) {
     let (mut options, warnings) = dftracer::Options::from_environment();
     if let Some(log_file) = log_file {
-        options.set_log_file(log_file);
+        options.set_log_file(&log_file);
     }
     if let Some(data_dir) = data_dir {
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        options.set_data_dirs(data_dir, &here);
+        options.set_data_dirs(&data_dir, &here);
     }
     (Plan::Dftracer(options), warnings)
 }

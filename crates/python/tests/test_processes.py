@@ -144,6 +144,36 @@ def test_nothing_is_lost(case: str, mode: str, tmp_path: Path) -> None:
         assert len({event.pid for event in found}) == processes
 
 
+@pytest.mark.parametrize("mode", support.MODES)
+def test_what_is_open_at_the_end(mode: str, tmp_path: Path) -> None:
+    """Objects that only the interpreter's own end takes apart; what they would tell comes too late, but nothing breaks."""
+    program = """
+        import asyncio, sys, weftline
+        from weftline import trace
+
+        @trace
+        def numbers():
+            yield 1
+            yield 2
+
+        @trace
+        async def waits(): await asyncio.sleep(1)
+
+        kept = numbers()
+        next(kept)
+        loop = iter(trace.iter([1, 2], name="loop"))
+        next(loop)
+        block = weftline.span("block")
+        block.__enter__()
+        sys.kept = [kept, loop, block]
+        step = waits()
+        step.close()
+        weftline.instant("last")
+    """
+    run = support.run(program, tmp_path, mode)
+    assert run.errors == "" and run.one("last", "i") and run.one("loop").args == {"index": 0}
+
+
 def test_import_after_fork(tmp_path: Path) -> None:
     """A child that imports the package for the first time joins the recorder that is there."""
     program = """

@@ -10,7 +10,7 @@ PROGRAM = f"""
     import json, sys
     sys.path.insert(0, {str(Path(__file__).parent)!r})
     from standin import DataLoader
-    from weftline.torch import trace_dataloader, trace_dataset
+    from weftline.torch import traced, traced_dataset
 
     class Files:
         def __init__(self, names): self.names = names
@@ -33,17 +33,17 @@ PROGRAM = f"""
             with open(name, "w") as file:
                 file.write(name)
         loader = DataLoader(Files(names), batch_size=2, num_workers=2, worker_init_fn=init)
-        traced = trace_dataloader(loader)
-        results = {{"length": len(traced), "size": traced.batch_size}}
-        results["epochs"] = [[batch for batch in traced] for _ in range(2)]
+        recorded = traced(loader)
+        results = {{"length": len(recorded), "size": recorded.batch_size}}
+        results["epochs"] = [[batch for batch in recorded] for _ in range(2)]
         results["untouched"] = type(loader.dataset) is Files and type(loader.batch_sampler).__name__ == "BatchSampler"
-        results["spawned"] = list(trace_dataloader(DataLoader(Files(names[:2]), 2, 1, context="spawn")))
-        results["alone"] = list(trace_dataloader(DataLoader(Whole(names[:3]), 2)))
-        results["stream"] = list(trace_dataloader(DataLoader(Stream())))
-        results["any order"] = list(trace_dataloader(DataLoader(Files(names[:1]), in_order=False)))
-        dataset = trace_dataset(Files(names))
+        results["spawned"] = list(traced(DataLoader(Files(names[:2]), 2, 1, context="spawn")))
+        results["alone"] = list(traced(DataLoader(Whole(names[:3]), 2)))
+        results["stream"] = list(traced(DataLoader(Stream())))
+        results["any order"] = list(traced(DataLoader(Files(names[:1]), in_order=False)))
+        dataset = traced_dataset(Files(names))
         results["dataset"] = [isinstance(dataset, Files), dataset[3], len(dataset), len(list(dataset))]
-        results["list"] = list(trace_dataloader([1, 2]))
+        results["list"] = list(traced([1, 2]))
         print(json.dumps(results))
 
     if __name__ == "__main__":

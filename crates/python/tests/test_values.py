@@ -7,6 +7,7 @@ from support import Run
 
 PROGRAM = """
     import collections, dataclasses, enum, json, math, pathlib, sys, types
+    import numpy
     import weftline
     from weftline import trace, span, instant, counter, meta
 
@@ -57,19 +58,11 @@ PROGRAM = """
             self.d.clear()
             return "removed"
 
-    # What numpy and torch look like from outside; neither is imported.
-    numpy_like = types.ModuleType("numpy")
-    class ndarray:
-        shape, dtype = (2, 3), "float32"
-        def __repr__(self): raise RuntimeError("elements were looked at")
-    class int64:
-        shape, dtype = (), "int64"
-        def item(self): return 42
+    # What torch looks like from outside.
     class Tensor:
         shape, dtype = (4,), "torch.bfloat16"
         def __repr__(self): raise RuntimeError("waited for a device")
         def item(self): raise RuntimeError("waited for a device")
-    ndarray.__module__ = int64.__module__ = "numpy"
     Tensor.__module__ = "torch"
 
     loop = []
@@ -85,7 +78,9 @@ PROGRAM = """
         octets=b"abc", array=bytearray(7), view=memoryview(b"12345"), path=pathlib.PurePosixPath("/data/x y"),
         items=list(range(1000)), pair=(1, "two"), mapping={"a": [1, 2]}, many=set(range(3)), loop=loop, deep=deep, named=Pair(1, 2),
         raises=Raises(), exits=Exits(), endless=Endless(), not_text=NotText(), color=Color.RED, level=Level.HIGH, point=Point(1, 2),
-        text_like=Text("plain"), number_like=Number(5), ratio_like=Ratio(0.5), ndarray=ndarray(), scalar=int64(), tensor=Tensor(),
+        text_like=Text("plain"), number_like=Number(5), ratio_like=Ratio(0.5), ndarray=numpy.zeros((2, 3), numpy.float32),
+        scalar=numpy.int64(42), half=numpy.float16(0.5), double=numpy.float64(0.25), flag=numpy.bool_(True), when=numpy.datetime64("2024-01-02"),
+        point0=numpy.array(7), tensor=Tensor(),
         function=len, module=json.__name__, complexity=1j, kind=int, ellipsis=..., few=Listed([1, 2]), listed=Listed(range(100_000)), nested=[Raises(), Exits(), Tensor(), b"12"],
     )
 
@@ -160,6 +155,11 @@ EXPECTED = {
     "ratio_like": 0.5,
     "ndarray": "ndarray float32[2,3]",
     "scalar": 42,
+    "half": 0.5,
+    "double": 0.25,
+    "flag": True,
+    "when": "datetime.date(2024, 1, 2)",
+    "point0": 7,
     "tensor": "Tensor bfloat16[4]",
     "function": "<built-in function len>",
     "module": "json",

@@ -1,7 +1,7 @@
 """Weftline's drop-in for the Python package of DFTracer: the same names, recorded by Weftline.
 
-``dftracer.python`` is the interface of DFTracer 2, ``dftracer.logger`` that of DFTracer 1, ``dftracer.dftracer`` the native module
-below both. ``dftracer.__weftline__`` tells this package from the original.
+``dftracer.python`` is the interface of DFTracer 2, ``dftracer.logger`` that of DFTracer 1, ``dftracer.dftracer`` the
+native module below both. ``dftracer.__weftline__`` tells this package from the original.
 """
 
 import os as _os
@@ -23,7 +23,7 @@ if _original_beside():
     import warnings as _warnings
 
     _warnings.warn(
-        f"weftline-dftracer and the original dftracer or pydftracer are both installed in {_os.path.dirname(__file__)}: "
+        f"weftline-dftracer and the original dftracer are both installed in {_os.path.dirname(__file__)}: "
         "uninstall both, then install the one you want",
         RuntimeWarning,
         stacklevel=2,

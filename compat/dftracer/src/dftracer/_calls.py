@@ -1,10 +1,12 @@
 """Wrappers around functions, one for each kind of function, so that each is told with its true duration.
 
-A plain call is a span on its thread's stack. A generator, a coroutine or an async generator lives from its first step to its last, which
-may cross other spans of the thread, so its life is an async span. An exception is told by the name of its type and goes on.
+A plain call is a span on its thread's stack. A generator, a coroutine or an async generator lives from its first step
+to its last, which may cross other spans of the thread, so its life is an async span. An exception is told by the name
+of its type and goes on.
 
-Weftline's native wrapper does all this in a fraction of a microsecond. The ones here are for what it does not know: values that are
-told while the function runs, values read from the arguments, and switches that can be thrown at any time.
+Weftline's native wrapper does all this in a fraction of a microsecond. The ones here are for what it does not know:
+values that are told while the function runs, values read from the arguments, and switches that can be thrown at any
+time.
 """
 
 import functools
@@ -49,7 +51,9 @@ def wrap(function: F, name: Optional[str], source: Source, look: Optional[Callab
         parts = (part and wrap(part, name, source, look) for part in (function.fget, function.fset, function.fdel))
         return cast(F, property(*parts, doc=function.__doc__))
     if name is None:
-        name = str(getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__)
+        name = str(
+            getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
+        )
     seen = look(function) if look else None
     framed = source.adds_to_running and _mentions(function, ADDING)
     maker = next((maker for is_kind, maker in _IN_STEPS if is_kind(function)), None)
@@ -99,7 +103,9 @@ def _method(native: Callable[..., Any], telling: Callable[..., Any], seen: Looks
     return wrapper
 
 
-def _call(function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool) -> Callable[..., Any]:
+def _call(
+    function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool
+) -> Callable[..., Any]:
     if framed:
         return _framed_call(function, name, source, capture)
 
@@ -139,7 +145,9 @@ def _framed_call(function: Callable[..., Any], name: str, source: Source, captur
     return wrapper
 
 
-def _coroutine(function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool) -> Callable[..., Any]:
+def _coroutine(
+    function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool
+) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not now() or not source.enabled():
             return await function(*args, **kwargs)
@@ -157,13 +165,15 @@ def _coroutine(function: Callable[..., Any], name: str, source: Source, capture:
             try:
                 current_frame.reset(token)
             except ValueError:
-                # Ended from elsewhere, for instance thrown away by the garbage collector: that context never saw the frame.
+                # Thrown away by the garbage collector, for instance: that context never saw the frame.
                 pass
 
     return wrapper
 
 
-def _generator(function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool) -> Callable[..., Any]:
+def _generator(
+    function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool
+) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         if not now() or not source.enabled():
             return (yield from function(*args, **kwargs))

@@ -1,8 +1,8 @@
 """What is under way: the event that ``update`` adds to, and the values that all events of one source have.
 
-In DFTracer one dictionary per ``dft_fn`` holds everything, so that values of one function show up in another, or in another thread.
-Here a value that is told while a call or a ``with`` block of the source runs belongs to that event alone, found through a context
-variable; a value that is told outside of any holds for all later events of the source.
+In DFTracer one dictionary per ``dft_fn`` holds everything, so that values of one function show up in another, or in
+another thread. Here a value that is told while a call or a ``with`` block of the source runs belongs to that event
+alone, found through a context variable; a value that is told outside of any holds for all later events of the source.
 """
 
 import threading
@@ -30,7 +30,7 @@ current_frame: "ContextVar[Optional[Frame]]" = ContextVar("dftracer_frame", defa
 
 
 def running() -> Optional[Frame]:
-    """The innermost event under way in this context. One that was ended from another context is still named here: it is passed over."""
+    """The innermost event under way in this context; what was ended from another context is passed over."""
     frame = current_frame.get()
     while frame is not None and frame.over:
         frame = frame.outer
@@ -93,7 +93,7 @@ class Source:
         error: Optional[BaseException] = None,
         id: int = 0,
     ) -> None:
-        """One event. A recorder that went on or off in between leaves a start or an end of 0: then there is no duration to tell."""
+        """One event; none if its start or end is 0, which is so when the recorder went on or off in between."""
         if not start or not end or not self.enabled():
             return
         args = self.values()

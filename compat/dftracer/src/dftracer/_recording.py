@@ -1,7 +1,7 @@
 """The one recorder of this process, as the rest of this package uses it: begin and end, clock, events.
 
-Under ``weft run`` the recorder is on from the first instruction, and everything joins it without any variable. Otherwise
-``DFTRACER_ENABLE`` and its companions say whether and where to record; Weftline's native module reads them.
+Under ``weft run`` the recorder is on from the first instruction, and everything joins it without any variable.
+Otherwise ``DFTRACER_ENABLE`` and its companions say whether and where to record; Weftline's native module reads them.
 """
 
 import os
@@ -36,6 +36,7 @@ new_id: Callable[[], int] = _native.new_id
 
 # Whether this process's recording was begun here and not by `weft run` or by Weftline's own interface.
 _own = False
+_told = False
 _lock = threading.Lock()
 os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
@@ -54,17 +55,24 @@ def wanted() -> bool:
 
 def begin(log_file: Optional[str] = None, data_dir: Optional[str] = None, process_id: int = -1) -> None:
     """Begins to record, unless that is so already or nobody wants it. Tells in one sentence what keeps it from that."""
-    global _own
+    global _own, _told
     with _lock:
-        if not wanted() or _native.is_on():
+        if _native.is_on():
+            return
+        if not wanted():
+            # What is recorded tells this itself; what is switched off by a slip of the pen would never be noticed.
+            if not _told:
+                _told = True
+                for sentence in options()["warnings"]:
+                    print(f"weftline: {sentence}", file=sys.stderr)
             return
         given: Dict[str, Any] = {}
         if log_file:
             given["log_file"] = os.fspath(log_file)
         if data_dir:
             given["data_dir"] = os.fspath(data_dir)
-        if process_id is not None and process_id != -1:
-            given["process_id"] = int(process_id)
+        if isinstance(process_id, int) and process_id != -1:
+            given["process_id"] = process_id
         try:
             _own = _native.begin("dftracer", **given) == "started"
         except Exception as error:
@@ -80,7 +88,7 @@ def begin_at_start() -> None:
 
 
 def finish() -> None:
-    """Ends what :func:`begin` began and writes its file. Calling it is never needed: the end of the process does the same."""
+    """Ends what :func:`begin` began and writes its file. Not needed: the end of the process does the same."""
     global _own
     with _lock:
         if _own:
@@ -91,8 +99,8 @@ def finish() -> None:
 class _Wall:
     """Maps the wall clock, which programs hand to ``log_event``, to the recorder's clock.
 
-    The recorder's ticks have no unit here, so the map is the line through two pairs of readings: the first one and one of now. What
-    lies between them is placed within the error of a reading, which is below a microsecond.
+    The recorder's ticks have no unit here, so the map is the line through two pairs of readings: the first one and one
+    of now. What lies between them is placed within the error of a reading, which is below a microsecond.
     """
 
     def __init__(self) -> None:

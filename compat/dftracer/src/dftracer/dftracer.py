@@ -25,7 +25,9 @@ def get_config(key: str) -> str:
     """A setting by the name of its variable, with or without ``DFTRACER_``; empty when there is none of that name."""
     name = key.lower()
     name = name[len("dftracer_") :] if name.startswith("dftracer_") else name
-    value = _recording.options().get({"data_dir": "data_dirs", "inc_metadata": "metadata", "trace_compression": "compression"}.get(name, name))
+    value = _recording.options().get(
+        {"data_dir": "data_dirs", "inc_metadata": "metadata", "trace_compression": "compression"}.get(name, name)
+    )
     if value is None:
         return ""
     if isinstance(value, bool):

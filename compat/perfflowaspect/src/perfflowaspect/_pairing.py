@@ -1,8 +1,9 @@
 """Ids of async events whose beginning and end are told apart, perhaps by different functions on different threads.
 
-What belongs together is known by its scope, or by its name where it has none. The first beginning gets the id that follows from that
-text, so that another process, or a program in another language, can end it. While it is open, further ones of the same scope get
-ids of their own. An end closes the newest beginning of its own thread; where that has none, the oldest of any.
+What belongs together is known by its scope, or by its name where it has none. The first beginning gets the id that
+follows from that text, so that another process, or a program in another language, can end it. While it is open, further
+ones of the same scope get ids of their own. An end closes the newest beginning of its own thread; where that has none,
+the oldest of any.
 """
 
 import os

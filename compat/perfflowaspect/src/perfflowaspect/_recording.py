@@ -12,9 +12,10 @@ ENABLED: bool = bool(OPTIONS["log_enable"])
 # Whether spans tell what processor time and memory they used.
 USAGE: bool = bool(OPTIONS["cpu_mem_usage"])
 
-# The job that this process runs in, inside the jobs of its parents. Loading this module again must not go one level deeper.
+# The job that this process runs in, inside the jobs of its parents; not a level deeper when this module is reloaded.
 INSTANCE_PATH: str = globals().get("INSTANCE_PATH") or str(OPTIONS["instance_path"])
-# Whether a span is told as a beginning and an end. In a run of `weft run`, which is no file of PerfFlowAspect's, it is one event.
+# Whether a span is told as a beginning and an end. In a run of `weft run`, which is no file of PerfFlowAspect's, it is
+# one event.
 VERBOSE: bool = str(OPTIONS["log_event"]).lower() == "verbose" and not _native.is_on()
 
 now: Callable[[], int] = _native.now
@@ -28,6 +29,9 @@ def begin() -> None:
             _native.begin("perfflow")
         except Exception as error:
             print(f"weftline: nothing is recorded: {error}", file=sys.stderr)
+    if not ENABLED:
+        for sentence in OPTIONS["warnings"]:
+            print(f"weftline: {sentence}", file=sys.stderr)
     # The jobs of children lie inside this one. Set only now: `begin` looks at what this process was given.
     os.environ["PERFFLOW_INSTANCE_PATH"] = INSTANCE_PATH
 

@@ -1,7 +1,7 @@
 """Advice around functions, for each kind of function.
 
-*Before* runs when the function begins, *after* when it is over, by return or exception. A generator, a coroutine or an async
-generator begins with its first step and is over with its last.
+*Before* runs when the function begins, *after* when it is over, by return or exception. A generator, a coroutine or an
+async generator begins with its first step and is over with its last.
 """
 
 import functools

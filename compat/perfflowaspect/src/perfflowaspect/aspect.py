@@ -1,12 +1,12 @@
 """``critical_path``, ``sync_event`` and ``async_event``.
 
-=============  ==========================================================================================================
+=============  =======================================================================================
 pointcut       what is recorded
-=============  ==========================================================================================================
+=============  =======================================================================================
 before, after  the beginning alone, the end alone
 around         both; generators, coroutines and async generators from their first step to their last, as async events
 ..._async      the same as async events: beginnings and ends of one scope belong together, also across threads
-=============  ==========================================================================================================
+=============  =======================================================================================
 
 An exception ends what it leaves, and goes on. Options come from ``PERFFLOW_OPTIONS`` when this module is imported.
 """
@@ -52,7 +52,7 @@ def _decorated(function: Any, pointcut: str, scope: str) -> Any:
     if make is None:
         known = ", ".join(_POINTCUTS)
         print(
-            f"weftline: unknown pointcut {pointcut!r} at {name}, which runs as if it were not decorated; known are {known}",
+            f"weftline: unknown pointcut {pointcut!r} at {name}, which runs undecorated; known are {known}",
             file=sys.stderr,
         )
         return function
@@ -151,8 +151,8 @@ def _tell(kind: int, name: str, category: str, id: int = 0, args: Optional[Dict[
 class Region:
     """What ``"around"`` gives where there is no function: a region of code.
 
-    As a context manager it is the block, as a decorator the function. Where it is used as neither, it lasts from the call that made it until
-    nobody holds it any more, which is at once if the result of that call is not kept.
+    As a context manager it is the block, as a decorator the function. Where it is used as neither, it lasts from the
+    call that made it until nobody holds it any more, which is at once if the result of that call is not kept.
     """
 
     def __init__(self, kind: int, name: str, category: str, args: Optional[Dict[str, Any]] = None, id: int = 0) -> None:
@@ -224,7 +224,10 @@ _told_unknown: Set[Tuple[str, Any]] = set()
 def _unknown(what: str, pointcut: Any, known: str) -> None:
     if (what, pointcut) not in _told_unknown:
         _told_unknown.add((what, pointcut))
-        print(f"weftline: {what} does not know the pointcut {pointcut!r} and ignores it; known are {known}", file=sys.stderr)
+        print(
+            f"weftline: {what} does not know the pointcut {pointcut!r} and ignores it; known are {known}",
+            file=sys.stderr,
+        )
 
 
 def sync_event(pointcut: str, name: str, category: str) -> Optional[Region]:
@@ -242,9 +245,9 @@ def sync_event(pointcut: str, name: str, category: str) -> Optional[Region]:
 def async_event(
     pointcut: str, name: str, category: str, scope: Optional[str] = None, id: Any = None
 ) -> Optional[Region]:
-    """Tells the beginning, the end or a moment (``"instant"``) of what may overlap with other things; ``"around"`` as above.
+    """Tells the beginning, the end or a moment (``"instant"``) of what may overlap others; ``"around"`` as above.
 
-    Beginnings and ends with the same id belong together; without one, those of the same scope, or else of the same name.
+    Beginnings and ends with the same id belong together; without one, those of the same scope, or of the same name.
     """
     if pointcut not in ("before", "instant", "after", "around"):
         _unknown("async_event", pointcut, "before, instant, after, around")

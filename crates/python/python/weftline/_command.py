@@ -2,10 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import NoReturn
 
-BINARY = Path(__file__).parent / "bin" / "weft"
+BINARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "weft")
 
 
 def main() -> NoReturn:

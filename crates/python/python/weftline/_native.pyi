@@ -7,6 +7,47 @@ from typing import Any, Final, Literal, Optional, Union, final
 
 from typing_extensions import Self
 
+__all__ = [
+    "ASYNC_BEGIN",
+    "ASYNC_END",
+    "ASYNC_INSTANT",
+    "ASYNC_SPAN",
+    "BEGIN",
+    "COUNTER",
+    "END",
+    "Error",
+    "FLOW_END",
+    "FLOW_START",
+    "FLOW_STEP",
+    "INSTANT",
+    "Items",
+    "Life",
+    "META",
+    "SPAN",
+    "Span",
+    "Steps",
+    "TracedCallable",
+    "TracedFunction",
+    "Usage",
+    "VERSION",
+    "begin",
+    "counter",
+    "dftracer_options",
+    "emit",
+    "finish",
+    "id_of",
+    "instant",
+    "is_on",
+    "meta",
+    "new_id",
+    "now",
+    "perfflow_options",
+    "set_home",
+    "set_usage",
+    "traced",
+    "usage",
+]
+
 VERSION: Final[str]
 
 SPAN: Final[int]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Optional, Union
 
 from . import _native
@@ -36,13 +35,20 @@ def start(directory: Union[str, os.PathLike[str], None] = None, *, io: bool = Tr
 def join() -> None:
     """Records into the run of the process that started this one, if that still records. Forked children do so anyway."""
     io, _, place = os.environ.get(VARIABLE, "").partition(":")
-    if place and not _native.is_on() and any(Path(place, "run.d").glob("*.live")):
+    if place and not _native.is_on() and _is_open(place):
         start(place, io=io == "1")
 
 
-def _new_run() -> Path:
-    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
-    return Path("weft-runs") / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{program}-{os.urandom(2).hex()}"
+def _is_open(run: str) -> bool:
+    try:
+        return any(name.endswith(".live") for name in os.listdir(os.path.join(run, "run.d")))
+    except OSError:
+        return False
+
+
+def _new_run() -> str:
+    program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
+    return os.path.join("weft-runs", f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{program}-{os.urandom(2).hex()}")
 
 
 def stop() -> None:

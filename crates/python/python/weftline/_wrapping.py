@@ -1,21 +1,22 @@
-"""Puts traced callables in place of functions, methods, properties and classes; the calls themselves are native."""
+"""Puts traced callables in place of functions, methods, properties and classes; the calls themselves are native.
+
+``inspect`` takes as long to import as all of this package, so it is imported only where it is needed.
+"""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _drive, _native
 
-# By position only, either way, by keyword only; as the native module counts them.
-_PASSING = {
-    inspect.Parameter.POSITIONAL_ONLY: 0,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: 1,
-    inspect.Parameter.KEYWORD_ONLY: 2,
-}
+# How parameters take arguments, as the native module counts: by position only, either way, by keyword only.
+_PASSING = {"POSITIONAL_ONLY": 0, "POSITIONAL_OR_KEYWORD": 1, "KEYWORD_ONLY": 2}
+# Flags of code objects (see `inspect`).
+_GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 _OPTIONS = "__weftline__"
 
 
@@ -74,8 +75,7 @@ def _property(target: property, options: Options) -> property:
 def _class(target: type, options: Options) -> type:
     """Its public methods, where it defines them; inherited ones belong to another class."""
     for name, value in list(vars(target).items()):
-        methodlike = inspect.isfunction(value) or isinstance(value, (staticmethod, classmethod, property, _native.TracedFunction))
-        if methodlike and not name.startswith("_") and not isinstance(value, _native.TracedFunction):
+        if not name.startswith("_") and isinstance(value, (FunctionType, staticmethod, classmethod, property)):
             of_method = None if options.name is None else f"{options.name}.{name}"
             setattr(target, name, wrap(value, options._replace(name=of_method)))
     return target
@@ -112,18 +112,32 @@ def _callable(function: Callable[..., Any], options: Options) -> Any:
 
 def _driver(function: Callable[..., Any]) -> tuple[Optional[Callable[[_native.Life], Any]], bool]:
     """How to go through what the function returns, and whether its steps are told."""
+    flags = _flags(function)
+    if flags & _COROUTINE:
+        return _drive.coroutine, True
+    if flags & _ASYNC_GENERATOR:
+        return _drive.async_generator, True
+    if flags & _GENERATOR:
+        return (_drive.awaitable_generator if flags & _ITERABLE_COROUTINE else _drive.generator), False
+    return None, False
+
+
+def _flags(function: Any) -> int:
+    """The flags of the code that a call runs, where that is Python code."""
+    if type(function) is FunctionType:
+        return function.__code__.co_flags
+    import inspect
+
     code_of = function
     if not inspect.isroutine(function) and not isinstance(function, (functools.partial, _native.TracedFunction)):
         code_of = getattr(type(function), "__call__", function)
     if inspect.iscoroutinefunction(code_of):
-        return _drive.coroutine, True
+        return _COROUTINE
     if inspect.isasyncgenfunction(code_of):
-        return _drive.async_generator, True
+        return _ASYNC_GENERATOR
     if inspect.isgeneratorfunction(code_of):
-        code = getattr(inspect.unwrap(code_of), "__code__", None)
-        awaitable = code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE
-        return (_drive.awaitable_generator if awaitable else _drive.generator), False
-    return None, False
+        return int(getattr(inspect.unwrap(code_of), "__code__", code_of.__code__).co_flags)
+    return 0
 
 
 Parameters = tuple[Optional[list[tuple[str, int, bool]]], Optional[str], bool]
@@ -133,6 +147,8 @@ def _parameters(function: Callable[..., Any], options: Options) -> Parameters:
     """The function's parameters with which of them are recorded, the name of ``*args`` and whether ``**kwargs`` are."""
     if not options.args:
         return None, None, False
+    import inspect
+
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -154,7 +170,7 @@ def _parameters(function: Callable[..., Any], options: Options) -> Parameters:
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             all_others = name in chosen
         else:
-            listed.append((name, _PASSING[parameter.kind], name in chosen))
+            listed.append((name, _PASSING[parameter.kind.name], name in chosen))
     # Names that only `**kwargs` can take.
     listed += [(name, 2, True) for name in sorted(chosen) if name not in known]
     return listed, rest, all_others

@@ -2,9 +2,9 @@
 
 ::
 
-    from weftline.torch import trace_dataloader
+    from weftline.torch import traced
 
-    for batch in trace_dataloader(loader):
+    for batch in traced(loader):
         ...
 
 | event | category | where | arguments |
@@ -30,19 +30,19 @@ from typing import Any, Callable, Optional
 from . import _native
 from ._tracing import span
 
-__all__ = ["TracedDataset", "TracedLoader", "trace_dataloader", "trace_dataset"]
+__all__ = ["TracedDataset", "TracedLoader", "traced", "traced_dataset"]
 
 # The number of this process among a loader's workers.
 _worker: Optional[int] = None
 
 
-def trace_dataloader(loader: Any) -> TracedLoader:
+def traced(loader: Any) -> TracedLoader:
     """The same loader, recorded: iterate over it as over the original."""
     return TracedLoader(loader)
 
 
-def trace_dataset(dataset: Any) -> TracedDataset:
-    """The same dataset, recorded: for those who make their own loader. ``trace_dataloader`` does this by itself."""
+def traced_dataset(dataset: Any) -> TracedDataset:
+    """The same dataset, recorded: for those who make their own loader. ``traced`` does this by itself."""
     return TracedDataset(dataset)
 
 

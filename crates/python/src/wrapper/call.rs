@@ -121,8 +121,8 @@ unsafe fn record_more(
     let mut args = plan.capture(py, table, &unsafe { Bound::from_borrowed_ptr(py, function) }, &arguments);
     if plan.driver.is_some() {
         // SAFETY: the caller's word; the result is null or a new reference.
-        let made = unsafe { arguments.call(function) };
-        let Some(made) = (unsafe { Bound::from_owned_ptr_or_opt(py, made) }) else { return null_mut() };
+        let made = unsafe { Bound::from_owned_ptr_or_opt(py, arguments.call(function)) };
+        let Some(made) = made else { return null_mut() };
         // SAFETY: the plan came from an `Arc` of which the wrapper holds a share.
         let plan = unsafe {
             Arc::increment_strong_count(shared);

@@ -154,6 +154,12 @@ static void ends_by(const char *how) {
     raise(strcmp(how, "segv") == 0 ? SIGSEGV : SIGKILL);
 }
 
+/* What children would find. */
+static void instance(void) {
+    const char *path = getenv("PERFFLOW_INSTANCE_PATH");
+    puts(path ? path : "none");
+}
+
 static void many(void) {
     for (int i = 0; i < 100000; i++) AROUND("_Z3foov", );
 }
@@ -164,7 +170,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } parts[] = {{"smoke", smoke}, {"recursion", recursion}, {"threads", threads}, {"halves", halves}, {"async", async},
                  {"async_threads", async_threads}, {"flow", flow}, {"names", names}, {"forks", forks}, {"jumps", jumps},
-                 {"exits", exits}, {"nulls", nulls}, {"many", many}};
+                 {"exits", exits}, {"nulls", nulls}, {"instance", instance}, {"many", many}};
     if (argc < 2) return 2;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) == 0) {

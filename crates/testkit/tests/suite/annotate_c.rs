@@ -29,7 +29,8 @@ const RECORDED: [&str; 4] = ["POSIX", "STDIO", "PROCESS", "weft"];
 /// Is the event the program's own word?
 fn is_annotation(event: &Event) -> bool {
     let names = ["process_name", "thread_name", "HH", "FH", "SH"];
-    !RECORDED.contains(&event.cat.as_str()) && !(event.phase == Phase::Metadata && names.contains(&event.name.as_str()))
+    let is_about_process = event.phase == Phase::Metadata && names.contains(&event.name.as_str());
+    !is_about_process && !RECORDED.contains(&event.cat.as_str())
 }
 
 /// Every annotation in one line, in the order in which they began: `X app outer items=2`.

@@ -1,46 +1,84 @@
-//! The examples of `docs/tracing.md` are run as they stand there.
+//! The examples of `docs/tracing.md` and `docs/annotate.md` are run as they stand there.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use weftline_testkit::Scratch;
 use weftline_testkit::product::{product, workspace};
 use weftline_testkit::run::Job;
 
-/// Commands of all `console` blocks, in order.
-fn commands(page: &str) -> Vec<String> {
-    let mut inside = false;
+/// What a page asks its reader to do, in order.
+enum Step {
+    /// A block whose heading names a file: its text.
+    Write(String, String),
+    /// A line of a `console` block.
+    Run(String),
+}
+
+fn steps(page: &str) -> Vec<Step> {
     let mut found = Vec::new();
-    for line in page.lines() {
-        match line {
-            "```console" => inside = true,
-            "```" => inside = false,
-            _ if inside => found.extend(line.strip_prefix("$ ").map(str::to_owned)),
-            _ => {}
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(heading) = line.strip_prefix("```").filter(|heading| !heading.is_empty()) else { continue };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if heading == "console" {
+            found
+                .extend(block.iter().filter_map(|line| line.strip_prefix("$ ")).map(|line| Step::Run(line.to_owned())));
+        } else if let Some((_, name)) = heading.split_once(' ') {
+            found.push(Step::Write(name.to_owned(), block.join("\n") + "\n"));
         }
     }
     found
 }
 
-#[test]
-fn every_example_works() {
-    let page = fs::read_to_string(workspace().join("docs/tracing.md")).expect("docs/tracing.md");
-    let commands = commands(&page);
-    assert!(commands.len() >= 12, "the page has lost its examples: {commands:?}");
+/// Follows a page in an empty directory with a file `data.bin`.
+fn follow(page: &str, least: usize, path: &str, environment: &[(&str, String)]) {
+    let text = fs::read_to_string(workspace().join(page)).expect(page);
+    let steps = steps(&text);
+    let commands = steps.iter().filter(|step| matches!(step, Step::Run(_))).count();
+    assert!(commands >= least, "{page} has lost its examples: {commands} commands are left");
     let scratch = Scratch::new("docs");
     let work = scratch.dir("work");
     fs::write(work.join("data.bin"), vec![7u8; 1 << 20]).expect("data.bin");
-    let bin = product().parent().expect("a directory").to_string_lossy().into_owned();
-    for command in commands {
-        let script = format!("PATH={bin}:$PATH; set -o pipefail; {command}");
-        let outcome = Job::new(["bash", "-c", &script], &work).run();
-        // `zcat | head` ends zcat by SIGPIPE, which pipefail shows as 141.
-        let code = outcome.status;
-        let fine = code == 0 || (code == 141 && command.contains("| head"));
-        assert!(
-            fine,
-            "`{command}` ended with {code}:\n{}{}",
-            String::from_utf8_lossy(&outcome.stdout),
-            String::from_utf8_lossy(&outcome.stderr)
-        );
+    let variables: String = environment.iter().map(|(name, value)| format!("export {name}={value}; ")).collect();
+    for step in steps {
+        match step {
+            Step::Write(name, text) => fs::write(work.join(name), text).expect("a file of the page"),
+            Step::Run(command) => {
+                let script = format!("PATH={path}:$PATH; {variables}set -o pipefail; {command}");
+                let outcome = Job::new(["bash", "-c", &script], &work).run();
+                // `zcat | head` ends zcat by SIGPIPE, which pipefail shows as 141.
+                let code = outcome.status;
+                let fine = code == 0 || (code == 141 && command.contains("| head"));
+                let said = |stream: &[u8]| String::from_utf8_lossy(stream).into_owned();
+                assert!(fine, "`{command}` ended with {code}:\n{}{}", said(&outcome.stdout), said(&outcome.stderr));
+            }
+        }
     }
+}
+
+fn directory_of_weft() -> PathBuf {
+    product().parent().expect("a directory").to_owned()
+}
+
+#[test]
+fn tracing() {
+    follow("docs/tracing.md", 12, &directory_of_weft().to_string_lossy(), &[]);
+}
+
+/// The page's Rust example is a documentation test of the crate `weftline`.
+#[test]
+fn annotate() {
+    let package =
+        std::env::var_os("WEFT_PACKAGE").map_or_else(|| workspace().join("target/venv-package"), PathBuf::from);
+    assert!(package.join("bin/python3").exists(), "{}: `make test` makes it", package.display());
+    let scratch = Scratch::new("docs-prefix");
+    let prefix = scratch.dir("prefix");
+    let installer = workspace().join("tools/install.sh");
+    let outcome = Job::new([installer.as_path(), product(), Path::new(&prefix)], &prefix).run();
+    assert_eq!(outcome.status, 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+    let path = format!("{}:{}", prefix.join("bin").display(), package.join("bin").display());
+    let library = prefix.join("lib").to_string_lossy().into_owned();
+    let environment = [("PKG_CONFIG_PATH", format!("{library}/pkgconfig")), ("LD_LIBRARY_PATH", library)];
+    follow("docs/annotate.md", 14, &path, &environment);
 }

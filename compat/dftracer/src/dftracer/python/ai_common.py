@@ -1,10 +1,24 @@
 """The tree of training: ``ai.compute.forward``, ``ai.data.item``, ``ai.pipeline.epoch`` and so on.
 
-Each node is decorator, context manager, iterator and pair of ``start`` and ``stop``. What ``update`` tells a node holds for it and for all
-nodes below it from then on; what a node is called with (``node(step=3)``) holds for that use alone.
+Each node is decorator, context manager, iterator and pair of ``start`` and ``stop``. What ``update`` tells a node holds
+for it and for all nodes below it from then on; what a node is called with (``node(step=3)``) holds for that use alone.
 """
 
-from typing import Any, Callable, Container, Dict, Generator, Iterable, List, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import (
+    Any,
+    Callable,
+    Container,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Tuple,
+    TypeVar,
+    Union,
+    cast,
+    overload,
+)
 
 from dftracer import _recording
 from dftracer import dftracer as profiler
@@ -227,8 +241,8 @@ class _DFTracerAI:
         include_iter: bool = True,
         iter_name: Optional[str] = None,
         block_name: Optional[str] = None,
-    ) -> "Generator[T, Any, Any]":
-        """The items; for each, ``<name>.iter`` tells how long it took to get and ``<name>.block`` how long it was used."""
+    ) -> "Iterator[T]":
+        """The items; for each, ``<name>.iter`` is the time to get it and ``<name>.block`` the time it was used."""
         getting = (iter_name or get_iter_handle_name(self._name)) if include_iter else None
         using = (block_name or get_iter_block_name(self._name)) if include_block else None
         return iterate(self._source, iterator, getting, using, ITER_COUNT_NAME)
@@ -334,10 +348,10 @@ class DFTracerAI(_DFTracerAI):
         args: Optional[Dict[str, Any]] = None,
     ) -> Union[F, "DFTracerAI"]:
         """Decorator for what sets things up: ``<this node>.init``."""
-        child = self.derive(INIT_NAME)
-        return child(
-            cast(Any, fn), enable=enable, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, args=args
+        use = self.derive(INIT_NAME)(
+            enable=enable, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, args=args
         )
+        return use if fn is None else use(fn)
 
 
 class _Branch(DFTracerAI):
@@ -481,7 +495,13 @@ class AI(DFTracerAI):
         enable: bool = True,
     ) -> None:
         super().__init__(
-            cat=ROOT_CAT, name=ROOT_NAME, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
+            cat=ROOT_CAT,
+            name=ROOT_NAME,
+            epoch=epoch,
+            step=step,
+            image_idx=image_idx,
+            image_size=image_size,
+            enable=enable,
         )
         for branch in (Compute, Data, DataLoader, Communication, Device, Checkpoint, Pipeline, Other):
             self._adopt(branch._category, branch(epoch, step, image_idx, image_size, enable))

@@ -25,8 +25,8 @@ from dftracer.python.env import (
     logger,
     setup_stream_logger,
 )
-from dftracer.python.seen import Seen
 from dftracer.python.profilers import NoOpProfiler, ProfilerProtocol, Tags
+from dftracer.python.seen import Seen
 from dftracer.python.tags import (
     EntityID,
     EntityRelation,
@@ -73,7 +73,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def capture_signal(signal_number: int, frame: Any) -> None:
-    """A signal handler that writes the trace and exits. Nothing installs it: what was recorded survives every signal as it is."""
+    """A signal handler that writes the trace and exits. Nothing installs it: no signal harms the trace."""
     dftracer.get_instance().finalize()
     sys.exit(signal_number)
 
@@ -116,9 +116,17 @@ class dftracer:
         return dftracer.__instance
 
     @staticmethod
-    def initialize_log(logfile: Optional[str] = None, data_dir: Optional[str] = None, process_id: int = -1) -> "dftracer":
-        """Begins to record into files that begin with `logfile`, or joins what is recorded already."""
-        _recording.begin(logfile, data_dir, process_id)
+    def initialize_log(
+        logfile: Optional[str] = None,
+        data_dir: Optional[str] = None,
+        process_id: int = -1,
+        log_file: Optional[str] = None,
+    ) -> "dftracer":
+        """Begins to record into files that begin with `logfile`, or joins what is recorded already.
+
+        DFTracer's own introduction calls the first parameter `log_file`.
+        """
+        _recording.begin(logfile or log_file, data_dir, process_id)
         instance = dftracer.get_instance()
         instance.logger = profiler if _recording.wanted() else NoOpProfiler()
         instance.start_time = instance.get_time()
@@ -259,7 +267,7 @@ class dft_fn:
     def log(self, func: Optional[F] = None, name: Optional[str] = None) -> Union[F, Callable[[F], F]]:
         """Decorator: an event for each call, named after the function unless a name is given."""
         if func is None:
-            return lambda function: cast(F, self.log(function, name))
+            return lambda function: self.log(function, name)
         if not self._source.switch or not _recording.wanted():
             return func
         return wrap(func, name, self._source, Seen)
@@ -277,7 +285,7 @@ class dft_fn:
         include_yield: bool = True,
         include_iter: bool = True,
     ) -> "Iterator[T]":
-        """The items of `func`; for each, ``<name>.iter`` tells how long it took to get and ``<name>.yield`` how long it was used."""
+        """The items; for each, ``<name>.iter`` is the time to get it and ``<name>.yield`` the time it was used."""
         getting = f"{name}.iter" if include_iter else None
         using = f"{name}.yield" if include_yield else None
         return iterate(self._source, func, getting, using, iter_name)
@@ -290,7 +298,7 @@ class dft_fn:
 
     def log_init(self, init: Optional[F] = None, name: Optional[str] = None) -> Union[F, Callable[[F], F]]:
         """Decorator for ``__init__``; what the function returns is returned."""
-        return self.log(cast(Any, init), name)
+        return self.log(init, name) if init is not None else self.log(None, name)
 
     @overload
     def log_static(self, func: F, name: Optional[str] = None) -> F: ...
@@ -300,7 +308,7 @@ class dft_fn:
 
     def log_static(self, func: Optional[F] = None, name: Optional[str] = None) -> Union[F, Callable[[F], F]]:
         """Decorator for static methods, above or below ``@staticmethod``."""
-        return self.log(cast(Any, func), name)
+        return self.log(func, name) if func is not None else self.log(None, name)
 
 
 def iterate(

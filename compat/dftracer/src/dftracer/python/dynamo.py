@@ -1,9 +1,10 @@
 """Events for the operators of a compiled PyTorch model, category ``dynamo``.
 
-``torch.compile`` hands a graph to its backend. The backends made here put a call before and a call after each operator of that graph, which
-read the recorder's clock. PyTorch is imported when a model is compiled, not before.
+``torch.compile`` hands a graph to its backend. The backends made here put a call before and a call after each operator
+of that graph, which read the recorder's clock. PyTorch is imported when a model is compiled, not before.
 """
 
+import importlib
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar, Union, cast, overload
 
@@ -42,10 +43,11 @@ def operator_ends(number: int, start: int) -> None:
 
 def _torch() -> Any:
     try:
-        import torch
+        return importlib.import_module("torch")
     except ImportError as error:
-        raise ImportError("dftracer.python.dynamo compiles models with PyTorch, which is not installed: pip install torch") from error
-    return torch
+        raise ImportError(
+            "dftracer.python.dynamo compiles models with PyTorch, which is not installed: pip install torch"
+        ) from error
 
 
 def create_detailed_op_name(node: Any, gm: Any) -> str:
@@ -102,11 +104,11 @@ class Dynamo(DFTracerAI):
         if not autograd:
             return lambda gm, inputs: self.add_enhanced_timing_to_graph(gm).forward
 
-        from functorch.compile import make_boxed_func
-        from torch._dynamo.backends.common import aot_autograd
+        boxed = importlib.import_module("functorch.compile").make_boxed_func
+        aot_autograd = importlib.import_module("torch._dynamo.backends.common").aot_autograd
 
         def compiler(gm: Any, inputs: Any) -> Any:
-            return make_boxed_func(self.add_enhanced_timing_to_graph(gm).forward)
+            return boxed(self.add_enhanced_timing_to_graph(gm).forward)
 
         return cast(Callable[..., Any], aot_autograd(fw_compiler=compiler, bw_compiler=compiler))
 
@@ -117,9 +119,9 @@ class Dynamo(DFTracerAI):
     def compile(self, f_py: None = None, autograd: bool = True) -> Callable[[F], F]: ...
 
     def compile(self, f_py: Optional[F] = None, autograd: bool = True) -> Union[F, Callable[[F], F]]:
-        """Decorator: the function, compiled, with events for its operators. It is left alone when nothing is recorded."""
+        """Decorator: the function, compiled, with events for its operators; left alone when nothing is recorded."""
         if f_py is None:
-            return lambda function: cast(F, self.compile(function, autograd))
+            return lambda function: self.compile(function, autograd)
         if not self._source.enabled() or not _recording.wanted():
             return f_py
         return cast(F, _torch().compile(f_py, backend=self.backend(autograd)))

@@ -9,7 +9,9 @@ Relations = Optional[Dict[Any, List[int]]]
 class ProfilerProtocol(Protocol):
     """What a module or an object must have to record for this package."""
 
-    def initialize(self, log_file: Optional[str] = None, data_dirs: Optional[str] = None, process_id: int = -1) -> None: ...
+    def initialize(
+        self, log_file: Optional[str] = None, data_dirs: Optional[str] = None, process_id: int = -1
+    ) -> None: ...
 
     def get_time(self) -> int: ...
 

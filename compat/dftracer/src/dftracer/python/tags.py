@@ -30,7 +30,9 @@ class TagValue:
         self._tag_type = tag_type
         self._value: Union[int, float, str]
         try:
-            self._value = int(value) if dtype is TagDType.INT else float(value) if dtype is TagDType.FLOAT else text(value)
+            self._value = (
+                int(value) if dtype is TagDType.INT else float(value) if dtype is TagDType.FLOAT else text(value)
+            )
         except (TypeError, ValueError, OverflowError):
             self._value = text(value)
 
@@ -96,7 +98,9 @@ class _Short(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = 32
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = (
+            self.maxarray
+        ) = 32
         self.maxstring = self.maxother = 128
 
 
@@ -115,8 +119,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def training(epoch: Any = None, step: Any = None, image_idx: Any = None, image_size: Any = None, args: Any = None) -> Dict[str, Any]:
-    """The four values of training code and others, as arguments of an event; `None` is no value, and neither is a method."""
+def training(
+    epoch: Any = None, step: Any = None, image_idx: Any = None, image_size: Any = None, args: Any = None
+) -> Dict[str, Any]:
+    """The four values of training code, and others, as arguments of an event. `None` and methods are no values."""
     told: Dict[str, Any] = {}
     for key, value in (("epoch", epoch), ("step", step), ("image_idx", image_idx), ("image_size", image_size)):
         if value is not None and not callable(value):

@@ -47,7 +47,7 @@ def _first(event: Any, *names: str) -> Any:
 
 def _trace_start_ns(profiler_result: Any, events: Any) -> Optional[int]:
     """Wall time that the times of events count from. Old versions do not tell: then the last event has just ended."""
-    results = getattr(getattr(profiler_result, "profiler", None), "kineto_results", None)
+    results: Any = getattr(getattr(profiler_result, "profiler", None), "kineto_results", None)
     if hasattr(results, "trace_start_ns"):
         return int(results.trace_start_ns())
     if hasattr(results, "trace_start_us"):
