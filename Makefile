@@ -56,7 +56,7 @@ bench-capture: build ## measure the cost of tracing beside DFTracer and strace (
 bench-annotate: build wheels ## measure the cost of annotations beside DFTracer, PerfFlowAspect and VizTracer
 	$(CARGO) build --release --package weftline --example span_cost
 	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels \
-		--rust $(TARGET)/release/examples/span_cost --libweft $(TARGET)/release $(BENCH_ARGS)
+		--rust $(TARGET)/release/examples/span_cost $(BENCH_ARGS)
 
 install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'

@@ -6,18 +6,27 @@ set -eu
 cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make test\`}"
 
-python=${WEFT_VENV:-target/venv}/bin/python3
-"$python" -m unittest discover --start-directory tools/perfetto
-"$python" -m unittest discover --start-directory bench
+# One failure does not hide the others.
+failed=0
+try() {
+    "$@" || failed=1
+}
 
-package=${WEFT_PACKAGE:-target/venv-package}/bin/python3
+python=${WEFT_VENV:-target/venv}/bin/python3
+try "$python" -m unittest discover --start-directory tools/perfetto
+try "$python" -m unittest discover --start-directory bench
+
+package=$(realpath --no-symlinks "${WEFT_PACKAGE:-target/venv-package}")/bin/python3
+export PYTHONDONTWRITEBYTECODE=1
 for tests in crates/python/tests compat/tests; do
-    (cd "$tests" && PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -p no:cacheprovider -q)
+    try env --chdir="$tests" "$package" -m pytest -p no:cacheprovider -q
 done
 
 if cargo nextest --version >/dev/null 2>&1; then
     # nextest does not run documentation tests.
-    cargo nextest run --workspace --no-fail-fast "$@"
-    exec cargo test --workspace --doc --quiet
+    try cargo test --workspace --doc --quiet
+    try cargo nextest run --workspace --no-fail-fast "$@"
+else
+    try cargo test --workspace --no-fail-fast "$@"
 fi
-exec cargo test --workspace --no-fail-fast "$@"
+exit "$failed"

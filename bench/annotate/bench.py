@@ -16,9 +16,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(ROOT / "tools/wheels")]
 
 import frontends
+import make
 import measure
 import table
 
@@ -101,8 +102,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=ROOT / "target/bench-annotate", help="environments and traces go here")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/wheels", help="where `make wheels` put its wheels")
     parser.add_argument("--rust", type=Path, help="the program crates/annotations/examples/span_cost")
-    parser.add_argument("--libweft", type=Path, help="directory of libweft.so, for the C program")
-    parser.add_argument("--pythons", default="python3.12,python3.11", help="interpreters, separated by commas")
+    parser.add_argument("--pythons", default="3.12,3.11", help="versions of Python, separated by commas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
     parser.add_argument("--json", type=Path, help="also write all samples here")
@@ -115,25 +115,42 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def environment(options: argparse.Namespace, python: str, name: str, requirements: Path) -> Path:
+def environment(options: argparse.Namespace, python: Path, name: str, requirements: Path) -> Path:
     """A virtual environment; its interpreter."""
-    venv = options.work / f"{name}-{python}"
-    variables = {**os.environ, "PYTHON": python}
-    subprocess.run([ROOT / "tools/python-venv.sh", venv, requirements], check=True, env=variables)
+    venv = options.work / f"{name}-{python.name}"
+    subprocess.run([ROOT / "tools/python-venv.sh", venv, requirements], check=True, env={**os.environ, "PYTHON": str(python)})
     return venv / "bin/python3"
 
 
-def our_requirements(options: argparse.Namespace, python: str, *more: str) -> Path:
-    """pip chooses among the wheels the one made for this Python."""
-    path = options.work / f"requirements-{python}{'-drop-ins' if more else ''}.txt"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = ["--no-index", f"--find-links {options.wheels.resolve()}", "weftline", *more]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def ours(options: argparse.Namespace, python: Path, name: str) -> Path:
+    """An environment with our package; pip chooses among the wheels the one made for this Python."""
+    requirements = options.work / "requirements.txt"
+    requirements.write_text(f"--no-index\n--find-links {options.wheels.resolve()}\nweftline\n")
+    return environment(options, python, name, requirements)
+
+
+def with_drop_ins(options: argparse.Namespace, python: Path) -> Path:
+    interpreter = ours(options, python, "drop-ins")
+    sources = options.work / "compat"
+    shutil.copytree(ROOT / "compat", sources, dirs_exist_ok=True)
+    install = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*install, sources / "dftracer", sources / "perfflowaspect"], check=True)
+    return interpreter
+
+
+def compile_c(options: argparse.Namespace) -> Path:
+    """The C program, linked against an installation."""
+    prefix, program = options.work / "prefix", options.work / "c_scope"
+    measure.run([str(ROOT / "tools/install.sh"), str(options.weft), str(prefix)])
+    source = HERE / "c_scope.c"
+    paths = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib"]
+    measure.run(["cc", "-O2", "-o", str(program), str(source), *paths, "-lweft"])
+    return program
 
 
 def main() -> int:
     options = parse()
+    options.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(options)
     facts = table.machine()
     facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
@@ -142,18 +159,15 @@ def main() -> int:
     try:
         if options.rust:
             bench.native("Rust", [str(options.rust)])
-        if options.libweft:
-            program = options.work / "c_scope"
-            include, library = ROOT / "crates/capi/include", options.libweft.resolve()
-            program.parent.mkdir(parents=True, exist_ok=True)
-            measure.run(["cc", "-O2", f"-I{include}", "-o", str(program), str(HERE / "c_scope.c"), f"-L{library}", f"-Wl,-rpath,{library}", "-lweft"])
-            bench.native("C", [str(program)])
-        for python in options.pythons.split(","):
-            version = measure.run([python, "-c", "import platform; print(platform.python_version())"]).output.strip()
-            drop_ins = our_requirements(options, python, "weftline-dftracer", "weftline-perfflowaspect")
+        bench.native("C", [str(compile_c(options))])
+        present = make.pythons()
+        for version in options.pythons.split(","):
+            python = present.get(tuple(int(part) for part in version.split(".")))
+            if python is None:
+                raise measure.Failed(f"no Python {version} on this machine")
             chosen = [
-                frontends.ours(environment(options, python, "weft", our_requirements(options, python)), options.weft),
-                *frontends.drop_ins(environment(options, python, "drop-ins", drop_ins)),
+                frontends.ours(ours(options, python, "weft"), options.weft),
+                *frontends.drop_ins(with_drop_ins(options, python)),
                 *frontends.others(environment(options, python, "others", HERE / "requirements.txt")),
             ]
             bench.python(version, chosen)
