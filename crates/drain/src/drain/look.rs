@@ -219,23 +219,28 @@ impl Drain {
         let Some(watched) = self.watched.get_mut(&key) else { return };
         let arena = Arc::clone(&watched.image.arena);
         let known = self.known.entry(key.arena).or_default();
+        // A worker frees segments before its job is settled here. One of those may have been taken by this image and still counts as
+        // taken on behalf of another: its records are out of reach until that job is settled, at the next look.
+        let mut out_of_reach = false;
         for at in arena.used_segments() {
+            let Some(facts) = arena.segment_facts(at) else { continue };
+            if (facts.slot, facts.generation) != (key.slot, key.generation) || facts.state == segment_state::FREE {
+                continue;
+            }
             let taken = known.taken(at);
-            if *taken >> at.index & 1 == 0
-                && let Some(facts) = arena.segment_facts(at)
-                && (facts.slot, facts.generation) == (key.slot, key.generation)
-                && facts.state != segment_state::FREE
-            {
+            if *taken >> at.index & 1 == 0 {
                 *taken |= 1 << at.index;
                 watched.waiting.push(at);
                 watched.waiting_records += facts.taken;
+            } else if !watched.waiting.contains(&at) {
+                out_of_reach = true;
             }
         }
         drop(arena);
         while self.watched.get(&key).is_some_and(|watched| watched.waiting_records > BATCH_RECORDS) {
             self.give_out(key, false);
         }
-        if self.watched.get(&key).is_some_and(|watched| watched.open_jobs == 0) {
+        if !out_of_reach && self.watched.get(&key).is_some_and(|watched| watched.open_jobs == 0) {
             self.give_out(key, true);
         }
     }
@@ -333,3 +338,6 @@ fn is_worth_it(watched: &Watched, short_of_segments: bool) -> bool {
         && !watched.waiting.is_empty()
         && (watched.waiting_records >= BATCH_RECORDS || watched.waiting.len() >= BATCH_SEGMENTS || short_of_segments)
 }
+
+#[cfg(test)]
+mod tests;
