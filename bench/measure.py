@@ -1,9 +1,11 @@
 """Runs a command and says what it cost. CPU time only: wall time means nothing on a machine that others use too."""
 
 import os
+import signal
 import statistics
 import subprocess
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,8 @@ class Cost:
 
     cpu_ns: int
     output: str
+    # Of the largest process. Never less than what this interpreter takes itself: a child starts out as a copy of it.
+    peak_bytes: int = 0
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> Cost:
@@ -34,7 +38,35 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> Cost:
             errors.seek(0)
             words = errors.read().decode(errors="replace").strip()[-600:]
             raise Failed(f"{' '.join(command)}: exit status {process.returncode}: {words}")
-    return Cost(round((usage.ru_utime + usage.ru_stime) * 1e9), output)
+    return Cost(round((usage.ru_utime + usage.ru_stime) * 1e9), output, usage.ru_maxrss * 1024)
+
+
+def run_apart(command: list[str], into: Path, directory: Path, limit_s: float) -> Cost:
+    """Runs a command that may print much, leave processes behind, or never end.
+
+    What it prints goes to the file `into`, what it says to one beside it; it starts in `directory`. It leads a session, so that
+    its whole family can be stopped.
+    """
+    told = into.with_suffix(".err")
+    with into.open("wb") as output, told.open("wb") as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors, cwd=directory, start_new_session=True)
+        stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            os.killpg(process.pid, signal.SIGKILL)
+
+        watch = threading.Timer(limit_s, stop)
+        watch.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        watch.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if stopped.is_set():
+        raise Failed(f"stopped after {limit_s:.0f} s")
+    if process.returncode != 0:
+        words = told.read_text(errors="replace").strip() or into.read_text(errors="replace").strip()
+        raise Failed(f"exit status {process.returncode}: {words[-300:]}")
+    return Cost(round((usage.ru_utime + usage.ru_stime) * 1e9), "", usage.ru_maxrss * 1024)
 
 
 def median(samples: list[float]) -> float:

@@ -19,6 +19,18 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// That many bytes further on.
+    #[must_use]
+    pub fn shifted(self, by: u64) -> Place {
+        match self {
+            Place::File(at) => Place::File(at + by),
+            Place::Inflated(at) => Place::Inflated(at + by),
+            Place::Member { member, text } => Place::Member { member, text: text + by },
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,7 +129,7 @@ impl Damage {
     }
 
     /// Adds one. Bad text that follows bad text directly is one flaw, not many.
-    pub(crate) fn add(&mut self, place: Place, what: What, lost: u64, note: impl Into<String>) {
+    pub fn add(&mut self, place: Place, what: What, lost: u64, note: impl Into<String>) {
         self.lost += lost;
         if let Some(last) = self.flaws.last_mut()
             && self.unlisted == 0
@@ -131,6 +143,19 @@ impl Damage {
             self.flaws.push(Flaw { file: None, place, what, lost, note: note.into() });
         } else {
             self.unlisted += 1;
+        }
+    }
+
+    /// Takes up what was wrong elsewhere in the same file.
+    pub fn join(&mut self, other: Damage) {
+        self.lost += other.lost;
+        self.unlisted += other.unlisted;
+        for flaw in other.flaws {
+            if self.flaws.len() < Damage::LISTED {
+                self.flaws.push(flaw);
+            } else {
+                self.unlisted += 1;
+            }
         }
     }
 

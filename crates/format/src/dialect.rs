@@ -50,11 +50,11 @@ impl fmt::Display for Dialect {
 
 /// How lines are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// Whether the trace is ours.
-    pub(crate) own: bool,
+    pub own: bool,
     /// Nanoseconds in one unit of `ts` and `dur`.
-    pub(crate) unit_ns: i64,
+    pub unit_ns: i64,
 }
 
 impl Default for Reading {
@@ -65,19 +65,21 @@ impl Default for Reading {
 
 /// What the start of a trace shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Sniff {
-    pub(crate) dialect: Dialect,
-    pub(crate) reading: Reading,
+pub struct Sniff {
+    /// Who wrote it.
+    pub dialect: Dialect,
+    /// How its lines are to be read.
+    pub reading: Reading,
 }
 
 impl Sniff {
     /// What is known of a file whose first bytes are one of our members.
-    pub(crate) fn own() -> Sniff {
+    pub fn own() -> Sniff {
         Sniff { dialect: Dialect::Weftline, reading: Reading { own: true, unit_ns: 1000 } }
     }
 
     /// Looks at the start of a text.
-    pub(crate) fn of(text: &[u8]) -> Sniff {
+    pub fn of(text: &[u8]) -> Sniff {
         let mut header_is_perfflow = false;
         let mut votes = Votes::default();
         for item in Items::new(text, Reading::default(), false).take(LOOKED_AT) {

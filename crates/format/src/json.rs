@@ -141,6 +141,12 @@ impl<'a> Scanner<'a> {
         self.value_within(MAX_DEPTH)
     }
 
+    /// A value that is a member of an object's value, which has one level less to nest.
+    #[inline]
+    pub(crate) fn value_within_object(&mut self) -> Scan<Raw<'a>> {
+        self.value_within(MAX_DEPTH - 1)
+    }
+
     fn value_within(&mut self, depth: u32) -> Scan<Raw<'a>> {
         self.skip_space();
         let start = self.at;
@@ -260,7 +266,7 @@ impl<'a> Scanner<'a> {
 /// Marks the bytes of a word that end a string or need a look: a quote, a backslash, a newline. The lowest mark is
 /// exact; those above it may be wrong.
 #[inline(always)]
-fn stops(word: u64) -> u64 {
+pub(crate) fn stops(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let zero_byte = |w: u64| w.wrapping_sub(ONES) & !w;
     let (quote, backslash, newline) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5c), word ^ (ONES * 0x0a));

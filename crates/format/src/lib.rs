@@ -7,7 +7,10 @@
 //! | [`identity`] | the line that says which process image a member belongs to |
 //! | [`member`] | gzip members with an index in their header; torn tails |
 //! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
+//! | [`source`] | where the text of a trace comes from: blocks of members or of text |
+//! | [`sequences`] | whether all members of a process image are there |
 //! | [`view`] | one event of a scan, borrowed from the text |
+//! | [`quick`] | the same for whole blocks of lines, with the common arguments as columns, several times as fast |
 //! | [`dialect`] | who wrote a trace and what its lines mean |
 //! | [`names`] | which path, string or host a hash means |
 //! | [`damage`] | what was wrong with a trace |
@@ -29,14 +32,16 @@ pub mod line;
 pub mod manifest;
 pub mod member;
 pub mod names;
+pub mod quick;
 pub mod reader;
+pub mod sequences;
+pub mod source;
 pub mod text;
 pub mod view;
 
 mod decimal;
 mod json;
 mod objects;
-mod source;
 mod store;
 
 pub use event::{Event, Phase, Value};

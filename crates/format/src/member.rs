@@ -159,7 +159,7 @@ pub fn inflate_member(member: &[u8]) -> Result<Vec<u8>, InflateError> {
 }
 
 /// What can be had of a member whose end is missing: text up to where the data stop.
-pub(crate) fn inflate_torn(member: &[u8]) -> Vec<u8> {
+pub fn inflate_torn(member: &[u8]) -> Vec<u8> {
     let data = member.get(HEADER_LEN..).unwrap_or_default();
     let mut text = Vec::new();
     let mut inflate = Decompress::new(false);

@@ -51,7 +51,17 @@ pub(crate) struct Items<'a> {
 
 impl<'a> Items<'a> {
     pub(crate) fn new(text: &'a [u8], reading: Reading, last: bool) -> Items<'a> {
-        Items { text, scanner: Scanner::new(text, 0), reading, last }
+        Items::starting(text, 0, reading, last)
+    }
+
+    /// The items from a place on that lies between two of them.
+    pub(crate) fn starting(text: &'a [u8], at: usize, reading: Reading, last: bool) -> Items<'a> {
+        Items { text, scanner: Scanner::new(text, at), reading, last }
+    }
+
+    /// How far the text is read. That place is all that the items before have to do with those that follow.
+    pub(crate) fn at(&self) -> usize {
+        self.scanner.at()
     }
 
     fn skip_between(&mut self) {

@@ -15,7 +15,8 @@ use crate::dialect::Sniff;
 use crate::member::{HEADER_LEN, HeaderError, MEMBER_START, MemberHeader, parse_header};
 
 /// Bytes that can be read at any place.
-pub(crate) trait Input {
+pub trait Input {
+    /// How many there are.
     fn size(&self) -> u64;
     /// Fills the buffer from a place as far as there are bytes, and says how far.
     fn fill_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
@@ -35,9 +36,11 @@ impl<T: AsRef<[u8]>> Input for T {
 }
 
 /// A file, as long as it was when it was opened: what a writer appends meanwhile is for the next reader.
-pub(crate) struct OpenFile {
-    pub(crate) file: File,
-    pub(crate) len: u64,
+pub struct OpenFile {
+    /// The file.
+    pub file: File,
+    /// Its length then.
+    pub len: u64,
 }
 
 impl Input for OpenFile {
@@ -60,19 +63,24 @@ impl Input for OpenFile {
 }
 
 /// One of our members, still compressed.
-pub(crate) struct Packed {
+pub struct Packed {
     /// Where it starts in the file.
-    pub(crate) at: u64,
-    pub(crate) header: MemberHeader,
-    pub(crate) bytes: Vec<u8>,
+    pub at: u64,
+    /// What it says of itself.
+    pub header: MemberHeader,
+    /// All of it.
+    pub bytes: Vec<u8>,
     /// Whether the file, or another member, comes before its end.
-    pub(crate) torn: bool,
+    pub torn: bool,
 }
 
 /// What comes next.
-pub(crate) enum Block {
+pub enum Block {
+    /// Members of ours.
     Members(Vec<Packed>),
+    /// Text.
     Text {
+        /// The text, after what was carried over.
         bytes: Vec<u8>,
         /// Where the first byte is.
         place: Place,
@@ -89,7 +97,7 @@ const WINDOW: usize = 256 << 10;
 const HEAD: usize = 256 << 10;
 
 /// The blocks of a trace.
-pub(crate) struct Source<'i, I: ?Sized> {
+pub struct Source<'i, I: ?Sized> {
     input: &'i I,
     at: u64,
     /// What was read ahead, and from where.
@@ -102,7 +110,8 @@ pub(crate) struct Source<'i, I: ?Sized> {
     inflated: u64,
     /// Members in one batch.
     batch: usize,
-    pub(crate) damage: Damage,
+    /// What was wrong with the file itself so far.
+    pub damage: Damage,
 }
 
 /// A foreign member that is being inflated.
@@ -113,7 +122,8 @@ struct Foreign {
 }
 
 impl<'i, I: Input + ?Sized> Source<'i, I> {
-    pub(crate) fn new(input: &'i I) -> io::Result<Self> {
+    /// The start of an input.
+    pub fn new(input: &'i I) -> io::Result<Self> {
         let mut source = Source {
             input,
             at: 0,
@@ -131,8 +141,13 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         Ok(source)
     }
 
+    /// Goes on at a place where something of the file begins anew: a member, a line of plain text.
+    pub fn skip_to(&mut self, at: u64) {
+        self.at = at;
+    }
+
     /// Looks at the start of the trace; nothing is taken from it.
-    pub(crate) fn sniff(&mut self) -> io::Result<Sniff> {
+    pub fn sniff(&mut self) -> io::Result<Sniff> {
         if !self.gzip {
             let head = self.peek(HEAD)?;
             return Ok(Sniff::of(head));
@@ -147,7 +162,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
     }
 
     /// The next block. `carry` is text that the one before ended with and that could not yet be used.
-    pub(crate) fn next_block(&mut self, carry: Vec<u8>) -> io::Result<Option<Block>> {
+    pub fn next_block(&mut self, carry: Vec<u8>) -> io::Result<Option<Block>> {
         // Where an event is longer than a block, the blocks grow with it.
         let room = TEXT_BLOCK.max(carry.len());
         if !self.gzip {

@@ -40,21 +40,21 @@ pub struct EventView<'a> {
 
 /// A set of the fields that the model knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Fields(u16);
+pub(crate) struct Fields(u16);
 
 impl Fields {
-    const NAME: Fields = Fields(1);
-    const CAT: Fields = Fields(2);
-    const PH: Fields = Fields(4);
-    const PID: Fields = Fields(8);
-    const TID: Fields = Fields(16);
-    const TS: Fields = Fields(32);
-    const DUR: Fields = Fields(64);
-    const NS: Fields = Fields(128);
-    const ID: Fields = Fields(256);
-    const ARGS: Fields = Fields(512);
+    pub(crate) const NAME: Fields = Fields(1);
+    pub(crate) const CAT: Fields = Fields(2);
+    pub(crate) const PH: Fields = Fields(4);
+    pub(crate) const PID: Fields = Fields(8);
+    pub(crate) const TID: Fields = Fields(16);
+    pub(crate) const TS: Fields = Fields(32);
+    pub(crate) const DUR: Fields = Fields(64);
+    pub(crate) const NS: Fields = Fields(128);
+    pub(crate) const ID: Fields = Fields(256);
+    pub(crate) const ARGS: Fields = Fields(512);
 
-    fn of(key: &[u8]) -> Option<Fields> {
+    pub(crate) fn of(key: &[u8]) -> Option<Fields> {
         Some(match key {
             b"name" => Fields::NAME,
             b"cat" => Fields::CAT,
@@ -70,11 +70,11 @@ impl Fields {
         })
     }
 
-    fn has(self, other: Fields) -> bool {
+    pub(crate) fn has(self, other: Fields) -> bool {
         self.0 & other.0 != 0
     }
 
-    fn set(&mut self, other: Fields, on: bool) {
+    pub(crate) fn set(&mut self, other: Fields, on: bool) {
         self.0 = self.0 & !other.0 | if on { other.0 } else { 0 };
     }
 }
@@ -327,6 +327,11 @@ impl<'a> EventView<'a> {
         Members::new(self.args).filter(|(found, _)| same(found)).last().map(|(_, value)| value)
     }
 
+    /// The known fields that were taken as meant.
+    pub(crate) fn taken(&self) -> Fields {
+        self.taken
+    }
+
     /// A field of the event itself, as it stands.
     pub(crate) fn raw_field(&self, key: &str) -> Option<Raw<'a>> {
         Members::new(self.raw).filter(|(found, _)| *found == key.as_bytes()).last().map(|(_, value)| value)
@@ -358,17 +363,22 @@ impl<'a> EventView<'a> {
 }
 
 /// The members of an object that was scanned before, so that only its end can stop it.
-struct Members<'a> {
+pub(crate) struct Members<'a> {
     scanner: Scanner<'a>,
     done: bool,
 }
 
 impl<'a> Members<'a> {
-    fn new(object: &'a [u8]) -> Members<'a> {
+    pub(crate) fn new(object: &'a [u8]) -> Members<'a> {
         let mut scanner = Scanner::new(object, 0);
         let opened: Result<(), Fault> = scanner.expect(b'{', "an object was expected");
         scanner.skip_space();
         Members { done: opened.is_err() || scanner.peek() == Some(b'}'), scanner }
+    }
+
+    /// The members of an object whose braces were left out.
+    pub(crate) fn inside(text: &'a [u8]) -> Members<'a> {
+        Members { done: text.is_empty(), scanner: Scanner::new(text, 0) }
     }
 }
 

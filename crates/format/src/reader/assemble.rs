@@ -1,6 +1,5 @@
 //! Blocks of a source become events: inflated and split side by side, judged and delivered in order.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
@@ -13,6 +12,7 @@ use crate::event::Phase;
 use crate::json::Raw;
 use crate::member::{InflateError, inflate_member, inflate_torn};
 use crate::objects::{Item, Items};
+use crate::sequences::Sequences;
 use crate::source::{Block, Input, Packed, Source};
 use crate::text::unescape;
 use crate::view::EventView;
@@ -87,8 +87,7 @@ struct Judge {
     summary: Summary,
     /// Whether the header of an object file was seen: pairs outside of objects then belong to it.
     header: bool,
-    /// The sequence numbers seen per process image, and where the first member was.
-    sequences: BTreeMap<String, Vec<(u64, u64)>>,
+    sequences: Sequences,
 }
 
 impl Judge {
@@ -96,7 +95,7 @@ impl Judge {
         Judge {
             summary: Summary { dialect: sniff.dialect, ..Summary::default() },
             header: false,
-            sequences: BTreeMap::new(),
+            sequences: Sequences::default(),
         }
     }
 
@@ -141,7 +140,7 @@ impl Judge {
         }
         let identity = piece.events.first().filter(|event| event.cat == crate::identity::CATEGORY);
         let image = identity.and_then(|event| event.arg_str("nonce")).unwrap_or_default();
-        self.sequences.entry(image.into_owned()).or_default().push((member.header.seq, member.at));
+        self.sequences.note(&image, member.header.seq, member.at);
     }
 
     /// Splits a text and delivers its events. Where it ends within an object, tells where that starts.
@@ -221,23 +220,7 @@ impl Judge {
     }
 
     fn finish(mut self) -> Summary {
-        for (image, mut seen) in self.sequences {
-            seen.sort_unstable();
-            let mut expected = 0;
-            for (seq, at) in seen {
-                let place = Place::File(at);
-                if seq < expected {
-                    let note = format!("member {seq} of image {image} again");
-                    self.summary.damage.add(place, What::RepeatedSequence, 0, note);
-                    continue;
-                }
-                if seq > expected {
-                    let note = format!("members {expected} to {} of image {image}", seq - 1);
-                    self.summary.damage.add(place, What::MissingSequence, 0, note);
-                }
-                expected = seq.saturating_add(1);
-            }
-        }
+        self.sequences.judge(&mut self.summary.damage);
         self.summary
     }
 }

@@ -1,0 +1,102 @@
+"""The traces that are analysed: one generated job in three forms, and what DFTracer's own generator makes."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+# The calls that the selective filter looks for.
+ONE_NAME = "fsync"
+# What the others leave beside a trace.
+LITTER = (".dftindex", ".dftindex-cache", "split", "worker_*")
+# Processes of DFTracer's generator, and events that each makes in one of its steps.
+FAKE_RANKS, FAKE_EVENTS_PER_STEP = 8, 19.8
+
+
+@dataclass
+class Trace:
+    """A directory with trace files, and what a correct analysis finds there."""
+
+    name: str
+    directory: Path
+    events: int
+    # Pairs of category and name, and calls of `ONE_NAME`; None where only the events are known.
+    pairs: int | None = None
+    matches: int | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(self.directory.glob("*.pfw.gz"))
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.stat().st_size for file in self.files)
+
+    def copy_for(self, stack: str) -> "Trace":
+        """The same files (hard links) in a directory of their own: versions of dftracer-utils do not read each other's index."""
+        directory = self.directory.with_name(f"{self.directory.name}-{stack}")
+        directory.mkdir(exist_ok=True)
+        for file in self.files:
+            link = directory / file.name
+            link.unlink(missing_ok=True)
+            link.hardlink_to(file)
+        return Trace(self.name, directory, self.events, self.pairs, self.matches)
+
+    def remove_index(self) -> None:
+        """Ours and those of the others, with all that they leave behind."""
+        for pattern in (".weft", *LITTER):
+            for path in self.directory.glob(pattern):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def size_below(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def kept(directory: Path, key: str) -> dict | None:
+    """What is known of a directory made earlier with the same key; it is written last, so half a directory is never taken."""
+    try:
+        known = json.loads((directory / "truth.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return known if known["key"] == key else None
+
+
+def generated(generator: Path, work: Path, events: int, forms: tuple[str, ...] = ("single", "multi", "run")) -> list[Trace]:
+    """The job of crates/format/examples/generate_trace in the given forms."""
+    directory = work / f"generated-{events}"
+    key = hashlib.sha256(generator.read_bytes()).hexdigest() + " ".join(forms)
+    known = kept(directory, key)
+    if known is None:
+        shutil.rmtree(directory, ignore_errors=True)
+        command = [str(generator), str(events)]
+        for form in forms:
+            (directory / form).mkdir(parents=True)
+            command += [f"--{form}", str(directory / form if form == "run" else directory / form / "trace.pfw.gz")]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        known = {**json.loads(said), "key": key}
+        (directory / "truth.json").write_text(json.dumps(known))
+    matches = sum(call["count"] for call in known["calls"] if call["name"] == ONE_NAME)
+    return [Trace(form, directory / form, known["events"], len(known["calls"]), matches) for form in forms]
+
+
+def faked(bin_directory: Path, work: Path, events: int) -> Trace:
+    """What `dftracer_gen_fake_trace` makes: one file per rank."""
+    directory = work / f"faked-{events}"
+    steps = max(1, round(events / FAKE_RANKS / FAKE_EVENTS_PER_STEP))
+    epochs, steps = max(1, round(steps / 1000)), min(steps, 1000)
+    key = f"{epochs} {steps}"
+    known = kept(directory, key)
+    if known is None:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        program = str(bin_directory / "dftracer_gen_fake_trace")
+        size = ["-p", str(FAKE_RANKS), "-H", "4", "-e", str(epochs), "-s", str(steps)]
+        subprocess.run([program, "-o", str(directory / "fake"), *size], check=True, capture_output=True)
+        count = "gzip -dc \"$1\"/*.gz | grep -c '\"ph\":\"X\"'"
+        counted = subprocess.run(["sh", "-c", count, "sh", str(directory / "fake")], check=True, capture_output=True, text=True)
+        known = {"key": key, "events": int(counted.stdout)}
+        (directory / "truth.json").write_text(json.dumps(known))
+    return Trace("fake", directory / "fake", known["events"])

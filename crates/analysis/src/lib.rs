@@ -1,0 +1,4 @@
+//! Answers from an indexed run: views, metrics, findings. Typed kernels over the index's batches.
+#![forbid(unsafe_code)]
+
+pub mod findings;

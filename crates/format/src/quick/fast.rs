@@ -1,0 +1,417 @@
+//! The fast way: an event whose links are known, without a look at what they say.
+//!
+//! It reads values that are in the form that nearly all have (text without escapes, integers of at most 18 digits) and
+//! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
+
+use super::checked::push_member;
+use super::shapes::{Follows, ROOT, Shapes};
+use super::{INTEGERS, Record, Scratch};
+use crate::dialect::Reading;
+use crate::event::Phase;
+use crate::json::{Raw, Scanner, stops};
+
+/// Why an event has to go the checked way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Miss {
+    /// A link that no known event has at that place.
+    Link,
+    /// A value in an uncommon form.
+    Value,
+}
+
+/// Fields of the record while the event is read.
+struct Draft<'a> {
+    phase: Phase,
+    name: &'a str,
+    cat: &'a str,
+    pid: i64,
+    tid: i64,
+    ts: Option<i64>,
+    dur: Option<i64>,
+    ns: i64,
+    id: Option<i64>,
+    fhash: Option<Hash<'a>>,
+    hhash: Option<Hash<'a>>,
+    present: u32,
+    integers: [i64; INTEGERS.len()],
+    rest: Kept,
+    extra: Kept,
+}
+
+impl Default for Draft<'_> {
+    fn default() -> Self {
+        Draft {
+            phase: Phase::Instant,
+            name: "",
+            cat: "",
+            pid: 0,
+            tid: 0,
+            ts: None,
+            dur: None,
+            ns: 0,
+            id: None,
+            fhash: None,
+            hhash: None,
+            present: 0,
+            integers: [0; INTEGERS.len()],
+            rest: Kept::default(),
+            extra: Kept::default(),
+        }
+    }
+}
+
+/// A hash, and whether it is a number.
+type Hash<'a> = (&'a str, bool);
+
+/// Members that are kept as text: a stretch of the line, or put together elsewhere where they do not stand side by side.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    start: usize,
+    end: usize,
+    elsewhere: bool,
+}
+
+impl Kept {
+    /// Adds a member: where its key and the end of its value are, and whether there is no space between them.
+    #[inline]
+    fn add(&mut self, text: &str, member: &Member<'_>, closely: bool, scratch: &mut String) {
+        if closely && self.end == 0 {
+            (self.start, self.end) = (member.key, member.end);
+        } else if closely && self.end + 1 == member.key && !self.elsewhere {
+            // The one byte between two members can only be their comma.
+            self.end = member.end;
+        } else {
+            self.add_elsewhere(text, member, scratch);
+        }
+    }
+
+    #[cold]
+    fn add_elsewhere(&mut self, text: &str, member: &Member<'_>, scratch: &mut String) {
+        if !self.elsewhere {
+            scratch.clear();
+            scratch.push_str(text.get(self.start..self.end).unwrap_or_default());
+            self.elsewhere = true;
+        }
+        let key = Scanner::new(text.as_bytes(), member.key).key().unwrap_or_default();
+        push_member(scratch, key, member.value);
+        self.end = member.end;
+    }
+
+    #[inline]
+    fn text<'a>(self, text: &'a str, scratch: &'a str) -> &'a str {
+        if self.elsewhere { scratch } else { text.get(self.start..self.end).unwrap_or_default() }
+    }
+}
+
+/// A member of which the text is kept.
+struct Member<'a> {
+    key: usize,
+    value: Raw<'a>,
+    end: usize,
+}
+
+impl<'a> Member<'a> {
+    /// Reads the value at `at` with every check.
+    #[inline]
+    fn read(bytes: &'a [u8], key: usize, at: usize, depth: Depth) -> Result<Member<'a>, Miss> {
+        if bytes.get(at).is_none_or(u8::is_ascii_whitespace) {
+            return Err(Miss::Value);
+        }
+        let mut scanner = Scanner::new(bytes, at);
+        let value = match depth {
+            Depth::Event => scanner.value(),
+            Depth::Arguments => scanner.value_within_object(),
+        };
+        Ok(Member { key, value: value.map_err(|_| Miss::Value)?, end: scanner.at() })
+    }
+}
+
+/// Where a member stands, which decides how deep its value may be nested.
+#[derive(Clone, Copy)]
+enum Depth {
+    Event,
+    Arguments,
+}
+
+/// Reads the event that starts at `at`, and tells where it ends.
+#[inline]
+pub(super) fn event(
+    text: &str,
+    mut at: usize,
+    shapes: &mut Shapes,
+    reading: Reading,
+    scratch: &mut Scratch,
+    each: &mut impl FnMut(&Record<'_>),
+) -> Result<usize, Miss> {
+    let bytes = text.as_bytes();
+    let mut draft = Draft::default();
+    let mut after = ROOT;
+    loop {
+        after = shapes.next(after, bytes, at).ok_or(Miss::Link)?;
+        let node = shapes.node(after);
+        let key = at + node.key;
+        at += node.len;
+        match node.follows {
+            Follows::Name => (draft.name, at) = string(text, at)?,
+            Follows::Cat => (draft.cat, at) = string(text, at)?,
+            Follows::Phase => (draft.phase, at) = letter(bytes, at)?,
+            Follows::PhaseNumber => (draft.phase, at) = number(bytes, at)?,
+            Follows::Pid => (draft.pid, at) = integer(bytes, at)?,
+            Follows::Tid => (draft.tid, at) = integer(bytes, at)?,
+            Follows::Ts => {
+                let (ts, end) = integer(bytes, at)?;
+                (draft.ts, at) = (Some(ts), end);
+            }
+            Follows::Dur => {
+                let (dur, end) = integer(bytes, at)?;
+                (draft.dur, at) = (Some(dur), end);
+            }
+            Follows::Ns => {
+                (draft.ns, at) = integer(bytes, at)?;
+                if !(1..1_000_000).contains(&draft.ns) {
+                    return Err(Miss::Value);
+                }
+            }
+            Follows::Id => {
+                let (id, end) = integer(bytes, at)?;
+                (draft.id, at) = (Some(id), end);
+            }
+            Follows::Fhash => (draft.fhash, at) = hash(text, at)?,
+            Follows::Hhash => (draft.hhash, at) = hash(text, at)?,
+            Follows::Integer(column) => {
+                if let Ok((v, end)) = integer(bytes, at) {
+                    draft.integers[usize::from(column)] = v;
+                    draft.present |= 1 << column;
+                    at = end;
+                } else if too_long(bytes, at) {
+                    return Err(Miss::Value);
+                } else {
+                    let member = Member::read(bytes, key, at, Depth::Arguments)?;
+                    draft.rest.add(text, &member, node.closely, &mut scratch.rest);
+                    at = member.end;
+                }
+            }
+            Follows::Rest => {
+                let member = Member::read(bytes, key, at, Depth::Arguments)?;
+                draft.rest.add(text, &member, node.closely, &mut scratch.rest);
+                at = member.end;
+            }
+            Follows::Extra => {
+                let member = Member::read(bytes, key, at, Depth::Event)?;
+                draft.extra.add(text, &member, node.closely, &mut scratch.extra);
+                at = member.end;
+            }
+            Follows::End { form, has_args } => {
+                let (start_ns, dur_ns) = draft.times(reading).ok_or(Miss::Value)?;
+                let (fhash, fhash_is_number) = draft.fhash.unzip();
+                let (hhash, hhash_is_number) = draft.hhash.unzip();
+                each(&Record {
+                    phase: draft.phase,
+                    name: draft.name,
+                    cat: draft.cat,
+                    pid: draft.pid,
+                    tid: draft.tid,
+                    start_ns,
+                    dur_ns,
+                    id: draft.id,
+                    fhash,
+                    hhash,
+                    fhash_is_number: fhash_is_number.unwrap_or(false),
+                    hhash_is_number: hhash_is_number.unwrap_or(false),
+                    present: draft.present,
+                    integers: draft.integers,
+                    rest: draft.rest.text(text, &scratch.rest),
+                    extra: draft.extra.text(text, &scratch.extra),
+                    has_args,
+                    form,
+                });
+                return Ok(at);
+            }
+        }
+    }
+}
+
+impl Draft<'_> {
+    /// Start and duration, where they are exact and fit.
+    #[inline]
+    fn times(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
+        if reading.own {
+            return self.own_times();
+        }
+        let scaled = |v: Option<i64>| v.map_or(Some(None), |v| v.checked_mul(reading.unit_ns).map(Some));
+        let (start, dur) = (scaled(self.ts)?, scaled(self.dur)?);
+        if let (Some(start), Some(dur)) = (start, dur) {
+            start.checked_add(dur)?;
+        }
+        Some((start, dur))
+    }
+
+    /// Ours: whole microseconds, and the remainders of both ends.
+    fn own_times(&self) -> Option<(Option<i64>, Option<i64>)> {
+        let Some(ts) = self.ts else {
+            return (self.dur.is_none() && self.ns == 0).then_some((None, None));
+        };
+        let start = ts.checked_mul(1000)?.checked_add(self.ns / 1000)?;
+        let Some(dur) = self.dur else {
+            return (self.ns % 1000 == 0).then_some((Some(start), None));
+        };
+        let end = ts.checked_add(dur)?.checked_mul(1000)?.checked_add(self.ns % 1000)?;
+        Some((Some(start), Some(end.checked_sub(start)?)))
+    }
+}
+
+/// Text without escapes, and where the value ends.
+#[inline(always)]
+fn string(text: &str, start: usize) -> Result<(&str, usize), Miss> {
+    let bytes = text.as_bytes();
+    let mut at = start;
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops == 0 {
+            at += 8;
+            continue;
+        }
+        at += (stops.trailing_zeros() / 8) as usize;
+        return closed(text, start, at);
+    }
+    let stop = |b: &u8| matches!(b, b'"' | b'\\' | b'\n');
+    let left = bytes.get(at..).and_then(|rest| rest.iter().position(stop)).ok_or(Miss::Value)?;
+    closed(text, start, at + left)
+}
+
+#[inline(always)]
+fn closed(text: &str, start: usize, end: usize) -> Result<(&str, usize), Miss> {
+    if text.as_bytes().get(end) != Some(&b'"') {
+        return Err(Miss::Value);
+    }
+    Ok((text.get(start..end).ok_or(Miss::Value)?, end + 1))
+}
+
+#[inline(always)]
+fn letter(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk::<2>) {
+        Some(&[letter, b'"']) => Ok((Phase::from_letter(letter).ok_or(Miss::Value)?, at + 2)),
+        _ => Err(Miss::Value),
+    }
+}
+
+#[inline(always)]
+fn number(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
+    let phase = match bytes.get(at) {
+        Some(b'1') => Phase::Complete,
+        Some(b'2') => Phase::Counter,
+        Some(b'3') => Phase::Aggregated,
+        Some(b'4') => Phase::Metadata,
+        _ => return Err(Miss::Value),
+    };
+    Ok((phase, at + 1))
+}
+
+#[inline(always)]
+fn hash(text: &str, at: usize) -> Result<(Option<Hash<'_>>, usize), Miss> {
+    let bytes = text.as_bytes();
+    match bytes.get(at) {
+        Some(b'"') => {
+            let (inside, end) = string(text, at + 1)?;
+            Ok((Some((inside, false)), end))
+        }
+        Some(b'1'..=b'9') => {
+            let len = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+            if is_fraction(bytes, at + len) {
+                return Err(Miss::Value);
+            }
+            let digits = text.get(at..at + len).ok_or(Miss::Value)?;
+            Ok((Some((digits, true)), at + len))
+        }
+        _ => Err(Miss::Value),
+    }
+}
+
+/// Whether a number that could be an integer goes on as something else.
+#[inline(always)]
+fn is_fraction(bytes: &[u8], at: usize) -> bool {
+    matches!(bytes.get(at), None | Some(b'.' | b'e' | b'E'))
+}
+
+/// An integer of more digits than are read here, which may fit a column all the same.
+#[cold]
+fn too_long(bytes: &[u8], at: usize) -> bool {
+    let digits = bytes.get(at..).unwrap_or_default();
+    let digits = digits.strip_prefix(b"-").unwrap_or(digits);
+    digits.iter().take_while(|b| b.is_ascii_digit()).count() > MAX_DIGITS
+}
+
+/// Integers of so many digits fit whatever they are.
+const MAX_DIGITS: usize = 18;
+
+/// An integer in the form that all writers of JSON give it, and where it ends.
+#[inline(always)]
+fn integer(bytes: &[u8], at: usize) -> Result<(i64, usize), Miss> {
+    match bytes.get(at) {
+        Some(b'-') => {
+            let (v, end) = digits(bytes, at + 1)?;
+            if v == 0 { Err(Miss::Value) } else { Ok((-v, end)) }
+        }
+        _ => digits(bytes, at),
+    }
+}
+
+/// Up to 18 digits, eight at a time.
+#[inline(always)]
+fn digits(bytes: &[u8], start: usize) -> Result<(i64, usize), Miss> {
+    const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let (mut v, mut len) = eight_digits(bytes, start);
+    if len == 8 {
+        loop {
+            let (more, count) = eight_digits(bytes, start + len);
+            len += count;
+            if len > MAX_DIGITS {
+                return Err(Miss::Value);
+            }
+            v = v * POWERS[count] + more;
+            if count < 8 {
+                break;
+            }
+        }
+    }
+    let needless_zero = len > 1 && bytes.get(start) == Some(&b'0');
+    if len == 0 || needless_zero || is_fraction(bytes, start + len) {
+        return Err(Miss::Value);
+    }
+    Ok((v as i64, start + len))
+}
+
+/// The digits at a place, at most eight of them: their value and their number.
+#[inline(always)]
+fn eight_digits(bytes: &[u8], at: usize) -> (u64, usize) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = load8(bytes, at) ^ (ONES * 0x30);
+    // A byte of at most nine stays below 0x80; all others are marked. A carry only reaches bytes behind a marked one.
+    let marks = (word.wrapping_add(ONES * 0x76) | word) & (ONES * 0x80);
+    if marks == 0 {
+        return (joined(word), 8);
+    }
+    let len = marks.trailing_zeros() / 8;
+    if len == 0 {
+        return (0, 0);
+    }
+    // Moved up, so that zeros stand before the digits.
+    (joined(word << (64 - 8 * len)), len as usize)
+}
+
+/// Eight bytes of one digit each, the lowest byte first in the number: neighbours are joined three times.
+#[inline(always)]
+fn joined(digits: u64) -> u64 {
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff
+}
+
+/// Eight bytes from a place on; zeros stand for those behind the end.
+#[inline(always)]
+fn load8(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        Some(word) => u64::from_le_bytes(*word),
+        None => super::shapes::load16(bytes, at) as u64,
+    }
+}

@@ -1,0 +1,353 @@
+//! The shapes of lines seen so far, as a tree: what can stand between one value and the next, and which value follows.
+//!
+//! Lines of one writer differ in their values; the text between them (`,"cat":"`) repeats. Each node is one such text, a
+//! *link*, taken from an event that was scanned with every check. A line whose links are all known, with values between
+//! them that are what their nodes expect, is therefore an event of the same members, and nothing else needs a look.
+//!
+//! No path names a field of the record twice, so the last one of repeated keys is never a question here.
+
+use super::Form;
+use super::checked::{FHASH, HHASH, column_of_raw};
+use crate::json::{Raw, Scanner};
+use crate::view::Fields;
+
+/// Which value follows a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Follows {
+    /// Text, behind its opening quote.
+    Name,
+    Cat,
+    /// One letter, behind its opening quote.
+    Phase,
+    /// One digit.
+    PhaseNumber,
+    Pid,
+    Tid,
+    Ts,
+    Dur,
+    Ns,
+    Id,
+    Fhash,
+    Hhash,
+    /// An argument with a column of its own.
+    Integer(u8),
+    /// An argument without.
+    Rest,
+    /// A top-level member that the record has no field for.
+    Extra,
+    /// Nothing: the event is complete.
+    End { form: Form, has_args: bool },
+}
+
+/// A link, and what can come after the value behind it.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// The first 16 bytes of the link, and which of them count.
+    head: u128,
+    mask: u128,
+    /// The others, likewise, in `Shapes::tails`.
+    tails: (u32, u32),
+    pub(super) len: usize,
+    pub(super) follows: Follows,
+    /// Where the key's opening quote is in the link.
+    pub(super) key: usize,
+    /// Whether key, colon and value stand without space between them, so that they can be taken in one piece.
+    pub(super) closely: bool,
+    children: Vec<u32>,
+    /// The place among the children of the one that came last.
+    recent: usize,
+}
+
+/// All shapes.
+#[derive(Debug)]
+pub(super) struct Shapes {
+    nodes: Vec<Node>,
+    tails: Vec<(u128, u128)>,
+}
+
+/// Keys without end (`"item_17":…`) would fill the memory and are not worth a search.
+const MAX_NODES: usize = 4096;
+const MAX_CHILDREN: usize = 64;
+const MAX_LINK: usize = 256;
+
+/// The node before any link.
+pub(super) const ROOT: u32 = 0;
+
+impl Default for Shapes {
+    fn default() -> Self {
+        let root = Node {
+            head: 0,
+            mask: 0,
+            tails: (0, 0),
+            len: 0,
+            follows: Follows::Extra,
+            key: 0,
+            closely: false,
+            children: Vec::new(),
+            recent: 0,
+        };
+        Shapes { nodes: vec![root], tails: Vec::new() }
+    }
+}
+
+impl Shapes {
+    /// The link that stands at a place, among those that can come after that node's value.
+    #[inline(always)]
+    pub(super) fn next(&mut self, after: u32, text: &[u8], at: usize) -> Option<u32> {
+        let here = load16(text, at);
+        let before = &self.nodes[after as usize];
+        let guess = *before.children.get(before.recent)?;
+        if self.matches(&self.nodes[guess as usize], here, text, at) {
+            return Some(guess);
+        }
+        self.search(after, here, text, at)
+    }
+
+    fn search(&mut self, after: u32, here: u128, text: &[u8], at: usize) -> Option<u32> {
+        let before = &self.nodes[after as usize];
+        let place =
+            before.children.iter().position(|&child| self.matches(&self.nodes[child as usize], here, text, at))?;
+        let found = before.children[place];
+        self.nodes[after as usize].recent = place;
+        Some(found)
+    }
+
+    #[inline(always)]
+    fn matches(&self, node: &Node, here: u128, text: &[u8], at: usize) -> bool {
+        (here ^ node.head) & node.mask == 0 && (node.len <= 16 || self.tail_matches(node, text, at + 16))
+    }
+
+    #[inline]
+    fn tail_matches(&self, node: &Node, text: &[u8], at: usize) -> bool {
+        let (start, end) = node.tails;
+        let tails = &self.tails[start as usize..end as usize];
+        tails.iter().enumerate().all(|(i, (tail, mask))| (load16(text, at + 16 * i) ^ tail) & mask == 0)
+    }
+
+    /// How many links are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// Remembers the shape of an event.
+    #[cold]
+    pub(super) fn learn(&mut self, event: &[u8], own: bool) {
+        let mut path = Path { event, from: 0, seen: 0, form: Form::default(), has_args: false, own, steps: Vec::new() };
+        if path.walk().is_none() || self.nodes.len() + path.steps.len() > MAX_NODES {
+            return;
+        }
+        let mut after = ROOT;
+        for step in &path.steps {
+            after = match self.child(after, step) {
+                Some(child) => child,
+                None if self.nodes[after as usize].children.len() < MAX_CHILDREN => self.add(after, step),
+                None => return,
+            };
+        }
+    }
+
+    fn child(&self, after: u32, step: &Step<'_>) -> Option<u32> {
+        self.nodes[after as usize].children.iter().copied().find(|&child| {
+            let node = &self.nodes[child as usize];
+            node.len == step.link.len()
+                && node.follows == step.follows
+                && self.matches(node, load16(step.link, 0), step.link, 0)
+        })
+    }
+
+    fn add(&mut self, after: u32, step: &Step<'_>) -> u32 {
+        let masked = |at: usize| {
+            let len = step.link.len().saturating_sub(at).min(16);
+            let mask = if len == 16 { u128::MAX } else { (1 << (8 * len)) - 1 };
+            (load16(step.link, at) & mask, mask)
+        };
+        let (head, mask) = masked(0);
+        let first_tail = self.tails.len() as u32;
+        self.tails.extend((16..step.link.len()).step_by(16).map(masked));
+        let new = self.nodes.len() as u32;
+        self.nodes.push(Node {
+            head,
+            mask,
+            tails: (first_tail, self.tails.len() as u32),
+            len: step.link.len(),
+            follows: step.follows,
+            key: step.key,
+            closely: step.closely,
+            children: Vec::new(),
+            recent: 0,
+        });
+        self.nodes[after as usize].children.push(new);
+        new
+    }
+}
+
+/// Sixteen bytes from a place on; zeros, which no link holds, stand for those behind the end.
+#[inline(always)]
+pub(super) fn load16(text: &[u8], at: usize) -> u128 {
+    match text.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => load_end(text, at),
+    }
+}
+
+#[cold]
+fn load_end(text: &[u8], at: usize) -> u128 {
+    let mut bytes = [0; 16];
+    let rest = text.get(at..).unwrap_or_default();
+    let len = rest.len().min(16);
+    bytes[..len].copy_from_slice(&rest[..len]);
+    u128::from_le_bytes(bytes)
+}
+
+struct Step<'a> {
+    link: &'a [u8],
+    follows: Follows,
+    key: usize,
+    closely: bool,
+}
+
+/// An event taken apart into links and values.
+struct Path<'a> {
+    event: &'a [u8],
+    /// Where the last value ended.
+    from: usize,
+    /// The fields of the record that were there: the top-level ones, and the columns from bit 16 on.
+    seen: u64,
+    form: Form,
+    has_args: bool,
+    own: bool,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Path<'a> {
+    /// Nothing when the event cannot be told by its shape.
+    fn walk(&mut self) -> Option<()> {
+        let mut scanner = Scanner::new(self.event, 0);
+        scanner.expect(b'{', "").ok()?;
+        loop {
+            let (key, at) = key(&mut scanner)?;
+            if key == b"args" {
+                self.once(1 << 15)?;
+                self.args(&mut scanner)?;
+            } else {
+                let value = scanner.value().ok()?;
+                let follows = self.top_level(key, value)?;
+                self.step(follows, at, value, &scanner)?;
+            }
+            if !scanner.more(b'}').ok()? {
+                break;
+            }
+        }
+        let end = Follows::End { form: self.form, has_args: self.has_args };
+        self.push(scanner.at(), end, 0, false)
+    }
+
+    fn args(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        scanner.expect(b'{', "").ok()?;
+        self.has_args = true;
+        scanner.skip_space();
+        if scanner.peek() == Some(b'}') {
+            scanner.advance();
+            return Some(());
+        }
+        loop {
+            let (key, at) = key(scanner)?;
+            let value = scanner.value().ok()?;
+            let follows = match column_of_raw(key) {
+                Some(column) => {
+                    self.once(1 << (16 + column))?;
+                    match column {
+                        FHASH => Follows::Fhash,
+                        HHASH => Follows::Hhash,
+                        integer => Follows::Integer(integer as u8),
+                    }
+                }
+                None => Follows::Rest,
+            };
+            self.step(follows, at, value, scanner)?;
+            if !scanner.more(b'}').ok()? {
+                return Some(());
+            }
+        }
+    }
+
+    fn once(&mut self, bit: u64) -> Option<()> {
+        let new = self.seen & bit == 0;
+        self.seen |= bit;
+        new.then_some(())
+    }
+
+    fn top_level(&mut self, key: &[u8], value: Raw<'_>) -> Option<Follows> {
+        let (follows, form) = match (Fields::of(key), value) {
+            (Some(Fields::NAME), Raw::Str(_)) => (Follows::Name, Form::NAME),
+            (Some(Fields::CAT), Raw::Str(_)) => (Follows::Cat, Form::CAT),
+            (Some(Fields::PH), Raw::Str(_)) => (Follows::Phase, Form::default()),
+            (Some(Fields::PH), Raw::Number(_)) => (Follows::PhaseNumber, Form::NUMBERED_PHASE),
+            (Some(Fields::PID), Raw::Number(_)) => (Follows::Pid, Form::PID),
+            (Some(Fields::TID), Raw::Number(_)) => (Follows::Tid, Form::TID),
+            (Some(Fields::TS), Raw::Number(_)) => (Follows::Ts, Form::default()),
+            (Some(Fields::DUR), Raw::Number(_)) => (Follows::Dur, Form::default()),
+            (Some(Fields::NS), Raw::Number(_)) if self.own => (Follows::Ns, Form::default()),
+            (Some(Fields::ID), Raw::Number(_)) => (Follows::Id, Form::default()),
+            // Remainders are ours; in other traces the key is an unknown one.
+            (Some(Fields::NS), _) if !self.own => return Some(Follows::Extra),
+            (Some(_), _) => return None,
+            // A header, unless its value is something else.
+            (None, _) if key == b"traceEvents" => return None,
+            (None, _) => return Some(Follows::Extra),
+        };
+        self.once(1 << (follows_bit(follows)))?;
+        self.form = self.form.with(form);
+        Some(follows)
+    }
+
+    /// A value that was scanned, and the link before it. `key`: where its key starts.
+    fn step(&mut self, follows: Follows, key: usize, value: Raw<'a>, scanner: &Scanner<'a>) -> Option<()> {
+        let end = scanner.at();
+        let inside = match value {
+            Raw::Str(inside) => inside.len() + 2,
+            Raw::Number(text) | Raw::Array(text) | Raw::Object(text) => text.len(),
+            Raw::Null | Raw::Bool(true) => 4,
+            Raw::Bool(false) => 5,
+        };
+        let quote = matches!(follows, Follows::Name | Follows::Cat | Follows::Phase);
+        let start = end - inside + usize::from(quote);
+        let closely = self.event[key..start].iter().all(|b| !b.is_ascii_whitespace());
+        self.push(start, follows, key - self.from, closely)?;
+        self.from = end;
+        Some(())
+    }
+
+    fn push(&mut self, end: usize, follows: Follows, key: usize, closely: bool) -> Option<()> {
+        let link = &self.event[self.from..end];
+        self.steps.push(Step { link, follows, key, closely });
+        (link.len() <= MAX_LINK && !link.contains(&0)).then_some(())
+    }
+}
+
+fn follows_bit(follows: Follows) -> u32 {
+    match follows {
+        Follows::Name => 0,
+        Follows::Cat => 1,
+        Follows::Phase | Follows::PhaseNumber => 2,
+        Follows::Pid => 3,
+        Follows::Tid => 4,
+        Follows::Ts => 5,
+        Follows::Dur => 6,
+        Follows::Ns => 7,
+        _ => 8,
+    }
+}
+
+/// A key, its colon, and where its opening quote is.
+fn key<'a>(scanner: &mut Scanner<'a>) -> Option<(&'a [u8], usize)> {
+    scanner.skip_space();
+    let at = scanner.at();
+    Some((scanner.key().ok()?, at))
+}

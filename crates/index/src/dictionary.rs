@@ -1,0 +1,221 @@
+//! What the ids in a batch mean.
+
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Strings and their ids: 0, 1, 2 … in the order of their first use.
+#[derive(Debug, Clone, Default)]
+pub struct Strings {
+    text: String,
+    ends: Vec<u32>,
+    table: HashTable<u32>,
+}
+
+/// A table beyond this size would overflow its offsets; strings that come later share one id.
+const MOST_TEXT: usize = u32::MAX as usize - (1 << 20);
+/// What they are called.
+const BEYOND: &str = "(too many different strings)";
+
+fn hash(text: &str) -> u64 {
+    use std::hash::Hasher as _;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+impl Strings {
+    /// The id of a string; a new one when it has none yet.
+    pub fn intern(&mut self, text: &str) -> u32 {
+        let hash_of = hash(text);
+        if let Some(id) = self.table.find(hash_of, |id| self.get(*id) == text) {
+            return *id;
+        }
+        if self.text.len() + text.len() > MOST_TEXT && text != BEYOND {
+            return self.intern(BEYOND);
+        }
+        let id = self.ends.len() as u32;
+        self.text.push_str(text);
+        self.ends.push(self.text.len() as u32);
+        let (ends, all) = (&self.ends, &self.text);
+        self.table.insert_unique(hash_of, id, |id| hash(slice(all, ends, *id)));
+        id
+    }
+
+    /// Adds a string under the next id, even one that is there already.
+    pub(crate) fn push(&mut self, text: &str) {
+        let id = self.ends.len() as u32;
+        self.text.push_str(text);
+        self.ends.push(self.text.len() as u32);
+        let (ends, all) = (&self.ends, &self.text);
+        self.table.insert_unique(hash(text), id, |id| hash(slice(all, ends, *id)));
+    }
+
+    /// The id of a string that is there.
+    pub fn find(&self, text: &str) -> Option<u32> {
+        self.table.find(hash(text), |id| self.get(*id) == text).copied()
+    }
+
+    /// The string of an id.
+    pub fn get(&self, id: u32) -> &str {
+        slice(&self.text, &self.ends, id)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.ends.len() as u32).map(|id| self.get(id))
+    }
+}
+
+fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
+    let id = id as usize;
+    let Some(end) = ends.get(id) else { return "" };
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    &text[start as usize..*end as usize]
+}
+
+/// A process as the trace tells of it. Only `pid` is always there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Process {
+    /// Its number on its host.
+    pub pid: i64,
+    /// The hash by which its events name their host; empty where they do not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hhash: String,
+    /// Its host; empty where the trace does not tell.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// What tells this image from others with the same pid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
+    /// The kernel's boot id.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub boot: String,
+    /// Its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ppid: Option<i64>,
+    /// Its start, clock ticks since boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
+    /// Its rank within a parallel job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<i64>,
+    /// What viewers call it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its executable.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub exe: String,
+    /// Its command line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Its working directory at the start.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cwd: String,
+}
+
+impl Process {
+    /// What makes two records the same process.
+    pub(crate) fn key(&self) -> String {
+        let host = if self.host.is_empty() { &self.hhash } else { &self.host };
+        format!("{host}\n{}\n{}", self.pid, self.nonce)
+    }
+
+    /// Takes over what the other record knows and this one does not.
+    pub(crate) fn complete(&mut self, other: &Process) {
+        let text = |own: &mut String, other: &str| {
+            if own.is_empty() {
+                other.clone_into(own);
+            }
+        };
+        text(&mut self.host, &other.host);
+        text(&mut self.hhash, &other.hhash);
+        text(&mut self.boot, &other.boot);
+        text(&mut self.name, &other.name);
+        text(&mut self.exe, &other.exe);
+        text(&mut self.cwd, &other.cwd);
+        self.ppid = self.ppid.or(other.ppid);
+        self.start = self.start.or(other.start);
+        self.rank = self.rank.or(other.rank);
+        if self.command.is_empty() {
+            self.command.clone_from(&other.command);
+        }
+    }
+}
+
+/// What a hash means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// A path (`FH`).
+    Path,
+    /// A host (`HH`).
+    Host,
+    /// Any other text (`SH`).
+    Text,
+}
+
+/// The meaning of all ids of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Dictionary {
+    /// Names of events.
+    pub names: Strings,
+    /// Categories of events, as they were written.
+    pub cats: Strings,
+    /// Files: paths, or hashes whose path the trace does not tell.
+    pub files: Strings,
+    /// Per file: whether its path is known.
+    pub known: Vec<bool>,
+    /// Processes, by their id.
+    pub processes: Vec<Process>,
+    /// What the other hashes mean.
+    pub texts: FxHashMap<String, String>,
+}
+
+impl Dictionary {
+    /// A name.
+    pub fn name(&self, id: u32) -> &str {
+        self.names.get(id)
+    }
+
+    /// A category as it was written.
+    pub fn cat(&self, id: u32) -> &str {
+        self.cats.get(id)
+    }
+
+    /// A file's path; nothing where only its hash is known.
+    pub fn path(&self, id: u32) -> Option<&str> {
+        self.known.get(id as usize).copied().unwrap_or(false).then(|| self.files.get(id))
+    }
+
+    /// A file's path, or else its hash.
+    pub fn file(&self, id: u32) -> &str {
+        self.files.get(id)
+    }
+
+    /// A process.
+    pub fn process(&self, id: u32) -> &Process {
+        &self.processes[id as usize]
+    }
+
+    /// The name of a process's host; where only a hash is known, nothing.
+    pub fn host(&self, id: u32) -> Option<&str> {
+        let process = self.processes.get(id as usize)?;
+        (!process.host.is_empty()).then_some(process.host.as_str())
+    }
+
+    /// What a hash of a string (`SH`) means.
+    pub fn text(&self, hash: &str) -> Option<&str> {
+        self.texts.get(hash).map(String::as_str)
+    }
+}

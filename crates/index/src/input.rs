@@ -1,0 +1,190 @@
+//! What the user named becomes trace files, and the place of their index.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde::Deserialize;
+use weftline_format::hash::path_hash;
+use weftline_format::reader::is_trace_name;
+
+use crate::{IndexError, Result};
+
+/// Directories below the one that was named which are looked into when it holds no trace itself.
+const DEPTH: usize = 4;
+/// The directory of indexes, beside the traces.
+pub const DIRECTORY: &str = ".weft";
+
+/// Trace files that share an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The directory that the files lie in or below.
+    pub base: PathBuf,
+    /// The files, relative to it, in order.
+    pub files: Vec<PathBuf>,
+    /// Name of the index within [`DIRECTORY`].
+    pub index: String,
+}
+
+impl Part {
+    /// A file's path.
+    pub fn path(&self, file: &Path) -> PathBuf {
+        self.base.join(file)
+    }
+
+    /// Where its index lies when it lies beside the traces.
+    pub fn beside(&self) -> PathBuf {
+        self.base.join(DIRECTORY).join(&self.index)
+    }
+
+    /// Where it lies when the traces' directory cannot be written.
+    pub fn in_cache(&self) -> Option<PathBuf> {
+        let whole = fs::canonicalize(&self.base).unwrap_or_else(|_| self.base.clone());
+        let hash = path_hash(whole.as_os_str().as_encoded_bytes());
+        Some(cache_directory()?.join("index").join(format!("{hash:016x}")).join(&self.index))
+    }
+}
+
+/// `$XDG_CACHE_HOME/weftline`, or `~/.cache/weftline`.
+pub fn cache_directory() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
+    let home = || env::var_os("HOME").map(PathBuf::from).and_then(absolute).map(|home| home.join(".cache"));
+    cache.or_else(home).map(|cache| cache.join("weftline"))
+}
+
+/// Finds the trace files of what was named: directories, files, globs. `groups`: only these of a directory with a `manifest.json`.
+pub fn locate(named: &[PathBuf], groups: &[String]) -> Result<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    for path in named {
+        let found = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => in_directory(path, groups)?,
+            Ok(_) => vec![part_of_files(&[path.clone()])],
+            Err(_) if is_glob(path) => by_glob(path)?,
+            Err(source) => return Err(IndexError::Io { path: path.clone(), source }),
+        };
+        for part in found {
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+fn in_directory(directory: &Path, groups: &[String]) -> Result<Vec<Part>> {
+    if !groups.is_empty() {
+        return in_groups(directory, groups);
+    }
+    let mut files = Vec::new();
+    collect(directory, Path::new(""), DEPTH, &mut files)?;
+    if files.is_empty() {
+        return Err(IndexError::NoTraces { path: directory.to_owned() });
+    }
+    files.sort();
+    Ok(vec![Part { base: directory.to_owned(), files, index: "index".to_owned() }])
+}
+
+/// The traces of a directory; where it has none, those of the directories below.
+fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    let here = base.join(below);
+    let mut directories = Vec::new();
+    let before = files.len();
+    for entry in fs::read_dir(&here).map_err(IndexError::io(&here))? {
+        let entry = entry.map_err(IndexError::io(&here))?;
+        let name = PathBuf::from(entry.file_name());
+        if name.as_os_str().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        if path.is_dir() {
+            directories.push(below.join(name));
+        } else if is_trace_name(&path) && name.as_os_str() != MANIFEST {
+            files.push(below.join(name));
+        }
+    }
+    if files.len() == before && depth > 0 {
+        for directory in directories {
+            collect(base, &directory, depth - 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+const MANIFEST: &str = "manifest.json";
+
+#[derive(Deserialize)]
+struct Manifest {
+    groups: BTreeMap<String, PathBuf>,
+}
+
+/// Traces that were sorted into groups: `{"groups": {name: subfolder}}`.
+fn in_groups(directory: &Path, wanted: &[String]) -> Result<Vec<Part>> {
+    let path = directory.join(MANIFEST);
+    let text = fs::read(&path).map_err(IndexError::io(&path))?;
+    let manifest: Manifest = serde_json::from_slice(&text)
+        .map_err(|error| IndexError::Io { path: path.clone(), source: std::io::Error::other(error) })?;
+    let mut parts = Vec::new();
+    for name in wanted {
+        let Some(folder) = manifest.groups.get(name) else {
+            let known = manifest.groups.into_keys().collect();
+            return Err(IndexError::NoGroup { manifest: path, name: name.clone(), known });
+        };
+        parts.extend(in_directory(&directory.join(folder), &[])?);
+    }
+    Ok(parts)
+}
+
+fn is_glob(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte))
+}
+
+fn by_glob(pattern: &Path) -> Result<Vec<Part>> {
+    let text = pattern.to_string_lossy();
+    let bad = |error: globset::Error| IndexError::BadGlob { pattern: text.to_string(), why: error.to_string() };
+    let glob = globset::GlobBuilder::new(&text).literal_separator(true).build().map_err(bad)?.compile_matcher();
+    let fixed: PathBuf = pattern.components().take_while(|part| !is_glob(Path::new(part))).collect();
+    let start = if fixed.as_os_str().is_empty() { PathBuf::from(".") } else { fixed };
+    let depth = pattern.components().count();
+    let mut files = Vec::new();
+    walk(&start, depth, &mut |path| {
+        let shown = path.strip_prefix("./").unwrap_or(path);
+        if glob.is_match(shown) || glob.is_match(path) {
+            files.push(path.to_owned());
+        }
+    });
+    if files.is_empty() {
+        return Err(IndexError::NoTraces { path: pattern.to_owned() });
+    }
+    Ok(vec![part_of_files(&files)])
+}
+
+fn walk(directory: &Path, depth: usize, each: &mut impl FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_file() {
+            each(&path);
+        } else if depth > 0 && path.is_dir() {
+            walk(&path, depth - 1, each);
+        }
+    }
+}
+
+/// Files that were named themselves: their index lies beside the first one.
+fn part_of_files(files: &[PathBuf]) -> Part {
+    let parent = |path: &Path| match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let mut base = files.first().map_or_else(|| PathBuf::from("."), |first| parent(first));
+    while !files.iter().all(|file| file.starts_with(&base) || base == Path::new(".")) {
+        base = parent(&base);
+    }
+    let relative = |file: &PathBuf| file.strip_prefix(&base).unwrap_or(file).to_owned();
+    let mut files: Vec<PathBuf> = files.iter().map(relative).collect();
+    files.sort();
+    let all: Vec<u8> = files.iter().flat_map(|file| [file.as_os_str().as_encoded_bytes(), b"\n"].concat()).collect();
+    let stem = files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy().into_owned();
+    let stem: String = stem.chars().take(80).collect();
+    Part { base, files, index: format!("{stem}-{:08x}", path_hash(&all) as u32) }
+}

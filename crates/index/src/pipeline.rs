@@ -1,0 +1,174 @@
+//! Gives tasks to threads and joins what they make of them, in the order of the files.
+//!
+//! Each thread has a [`Collector`] with ids of its own. When it has a row group, it waits for its task's turn, exchanges the ids for
+//! common ones, and then hands the columns on without holding anybody up. So the ids, like everything else, depend on the files alone and
+//! not on which thread was faster.
+
+mod tables;
+mod work;
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+
+use weftline_format::damage::Damage;
+use weftline_format::dialect::Dialect;
+
+use crate::progress::Progress;
+use crate::rows::{Collector, Late};
+use crate::segment::{Columns, GroupMeta};
+use crate::source::{self, FileNote, TraceFile, Work};
+use crate::{IndexError, Result};
+
+pub(crate) use tables::{Maps, Tables};
+use work::Worker;
+
+/// Takes row groups. They come in any order; `group` counts them.
+pub(crate) trait Sink: Sync {
+    /// What a thread keeps.
+    type State: Send;
+    /// A thread begins.
+    fn begin(&self) -> Self::State;
+    /// A row group.
+    fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<()>;
+}
+
+/// What was found out about one file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileFacts {
+    pub dialect: Dialect,
+    /// Rows.
+    pub events: u64,
+    /// Lines that defined hashes.
+    pub definitions: u64,
+    pub damage: Damage,
+    /// The file could not be read to its end: why.
+    pub unreadable: Option<String>,
+}
+
+/// What a pipeline leaves behind besides the row groups.
+pub(crate) struct Gathered<S> {
+    pub files: Vec<FileFacts>,
+    pub tables: Tables,
+    /// Durations that were known too late for their rows.
+    pub late: Vec<Late>,
+    pub states: Vec<S>,
+    pub groups: usize,
+}
+
+/// What the threads share.
+struct Shared {
+    state: Mutex<State>,
+    turn: Condvar,
+}
+
+struct State {
+    /// The task whose turn it is.
+    turn: u64,
+    tables: Tables,
+    groups: usize,
+    late: Vec<Late>,
+    files: Vec<FileFacts>,
+    stitching: work::Stitching,
+    error: Option<IndexError>,
+}
+
+fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Waits until all tasks before this one have handed on their rows; nothing when work has failed.
+    fn turn_of(&self, task: u64) -> Option<MutexGuard<'_, State>> {
+        let mut state = lock(self);
+        while state.turn != task && state.error.is_none() {
+            state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.error.is_none().then_some(state)
+    }
+
+    fn fail(&self, error: IndexError) {
+        lock(self).error.get_or_insert(error);
+        self.turn.notify_all();
+    }
+}
+
+/// Threads that a machine has for this.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Reads all files and gives their row groups to a sink.
+pub(crate) fn run<S: Sink>(
+    files: &[TraceFile],
+    threads: usize,
+    sink: &S,
+    progress: &dyn Progress,
+) -> Result<Gathered<S::State>> {
+    let shared = Shared {
+        state: Mutex::new(State {
+            turn: 0,
+            tables: Tables::default(),
+            groups: 0,
+            late: Vec::new(),
+            files: vec![FileFacts::default(); files.len()],
+            stitching: work::Stitching::default(),
+            error: None,
+        }),
+        turn: Condvar::new(),
+    };
+    // One task waits while each thread works on one: memory is bounded by the number of threads.
+    let (send, receive) = mpsc::sync_channel::<(u64, Work, u64)>(1);
+    let receive = Mutex::new(receive);
+    let mut states = Vec::new();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1))
+            .map(|_| {
+                let (shared, receive) = (&shared, &receive);
+                scope.spawn(move || {
+                    let mut worker = Worker::new(files, shared, sink);
+                    loop {
+                        let task = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                        let Ok((number, work, bytes)) = task else { break };
+                        worker.task(number, work);
+                        progress.advance(bytes);
+                    }
+                    worker.finish()
+                })
+            })
+            .collect();
+        let mut number = 0;
+        let mut give = |work, bytes| {
+            let task = (number, work, bytes);
+            number += 1;
+            lock(&shared).error.is_none() && send.send(task).is_ok()
+        };
+        let mut note = |note: FileNote| {
+            let mut state = lock(&shared);
+            let facts = &mut state.files[note.file];
+            facts.dialect = note.dialect;
+            facts.damage.join(note.damage);
+        };
+        if let Err(error) = source::cut(files, &mut give, &mut note) {
+            shared.fail(error);
+        }
+        drop(send);
+        for worker in workers {
+            match worker.join() {
+                Ok(state) => states.push(state),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    let mut state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = state.error {
+        return Err(error);
+    }
+    state.stitching.judge(&mut state.files);
+    Ok(Gathered { files: state.files, tables: state.tables, late: state.late, states, groups: state.groups })
+}
+
+/// Exchanges a collector's rows for columns with common ids.
+fn columns_of(collector: &mut Collector, maps: &Maps) -> (Columns, GroupMeta, crate::rows::Loose) {
+    let (rows, loose) = collector.take();
+    let (columns, meta) = crate::segment::columns(rows, maps);
+    (columns, meta, loose)
+}

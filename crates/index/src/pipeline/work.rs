@@ -1,0 +1,282 @@
+//! One thread's part: inflate, scan, collect, hand on.
+
+use std::collections::BTreeMap;
+
+use weftline_format::Phase;
+use weftline_format::damage::{Damage, Place, What};
+use weftline_format::dialect::{Dialect, Reading, Sniff};
+use weftline_format::member::{InflateError, inflate_member, inflate_torn};
+use weftline_format::quick::{Aside, Quick, members};
+use weftline_format::sequences::Sequences;
+use weftline_format::source::{Block, Packed, Source};
+
+use super::{FileFacts, Maps, Shared, Sink, columns_of};
+use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher};
+use crate::source::{self, TraceFile, Work};
+use crate::{IndexError, Result};
+
+/// Text of arguments that makes a row group full, whatever its rows: offsets have 31 bits.
+const GROUP_TEXT: usize = 256 << 20;
+/// An event that is longer is taken for damage: something opened a bracket and never closed it.
+const MAX_CARRY: usize = 64 << 20;
+
+/// What is known of a file only when all its tasks are done.
+#[derive(Default)]
+pub(super) struct Stitching {
+    sequences: BTreeMap<usize, Sequences>,
+    spans: Stitcher,
+}
+
+impl Stitching {
+    pub(super) fn judge(&mut self, files: &mut [FileFacts]) {
+        for (file, sequences) in std::mem::take(&mut self.sequences) {
+            sequences.judge(&mut files[file].damage);
+        }
+    }
+}
+
+/// What a task found out about a file.
+#[derive(Default)]
+struct Seen {
+    file: usize,
+    dialect: Option<Dialect>,
+    events: u64,
+    definitions: u64,
+    damage: Damage,
+    sequences: Sequences,
+    /// A file's header was seen: pairs outside of objects belong to it.
+    header: bool,
+    unreadable: Option<String>,
+}
+
+pub(super) struct Worker<'a, S: Sink> {
+    files: &'a [TraceFile],
+    shared: &'a Shared,
+    sink: &'a S,
+    state: S::State,
+    collector: Collector,
+    maps: Maps,
+    quick: Quick,
+    seen: Seen,
+}
+
+impl<'a, S: Sink> Worker<'a, S> {
+    pub(super) fn new(files: &'a [TraceFile], shared: &'a Shared, sink: &'a S) -> Worker<'a, S> {
+        Worker {
+            files,
+            shared,
+            sink,
+            state: sink.begin(),
+            collector: Collector::new(),
+            maps: Maps::default(),
+            quick: Quick::new(Reading::default()),
+            seen: Seen::default(),
+        }
+    }
+
+    pub(super) fn finish(self) -> S::State {
+        self.state
+    }
+
+    /// Does a task; errors end the whole pipeline.
+    pub(super) fn task(&mut self, number: u64, work: Work) {
+        let done = match work {
+            Work::Files(files) => files.into_iter().try_for_each(|file| self.whole_file(number, file)),
+            Work::Members { file, members } => {
+                self.begin(file);
+                self.quick.set_reading(Sniff::own().reading);
+                members.iter().for_each(|member| self.member(member));
+                self.end_of_file(number)
+            }
+            Work::Text { file, sniff, pieces } => {
+                self.begin(file);
+                self.quick.set_reading(sniff.reading);
+                for (text, place) in &pieces {
+                    self.text(text, *place, true);
+                }
+                self.end_of_file(number)
+            }
+        };
+        if let Err(error) = done.and_then(|()| self.end_of_task(number)) {
+            self.shared.fail(error);
+        }
+    }
+
+    fn begin(&mut self, file: usize) {
+        self.seen = Seen { file, ..Seen::default() };
+        self.collector.begin_file();
+    }
+
+    fn whole_file(&mut self, task: u64, file: usize) -> Result<()> {
+        self.begin(file);
+        match self.read_file(task, file) {
+            Err(IndexError::Io { source, .. }) => self.seen.unreadable = Some(source.to_string()),
+            other => other?,
+        }
+        self.end_of_file(task)
+    }
+
+    fn read_file(&mut self, task: u64, number: usize) -> Result<()> {
+        let file = &self.files[number];
+        let wrap = || IndexError::io(&file.path);
+        let input = source::open(file)?;
+        let mut source = Source::new(&input).map_err(wrap())?;
+        let sniff = source.sniff().map_err(wrap())?;
+        self.seen.dialect = Some(sniff.dialect);
+        source.skip_to(file.from);
+        let mut carry = Vec::new();
+        while let Some(block) = source.next_block(std::mem::take(&mut carry)).map_err(wrap())? {
+            match block {
+                Block::Members(members) => {
+                    self.seen.dialect = Some(Dialect::Weftline);
+                    self.quick.set_reading(Sniff::own().reading);
+                    members.iter().for_each(|member| self.member(member));
+                }
+                Block::Text { mut bytes, place, last } => {
+                    self.quick.set_reading(sniff.reading);
+                    let used = self.text(&bytes, place, last || bytes.len() > MAX_CARRY);
+                    bytes.drain(..used);
+                    carry = bytes;
+                }
+            }
+            self.hand_on_if_full(task)?;
+        }
+        self.seen.damage.join(source.damage);
+        Ok(())
+    }
+
+    fn member(&mut self, member: &Packed) {
+        let place = Place::File(member.at);
+        let text = match inflate_member(&member.bytes) {
+            Err(InflateError::Cut) => inflate_torn(&member.bytes),
+            Err(error) => {
+                self.seen.damage.add(place, What::BadGzip, member.bytes.len() as u64, error.to_string());
+                return;
+            }
+            Ok(text) => text,
+        };
+        let (before, image) = (self.seen.events, image_of(&text));
+        self.text(&text, Place::Member { member: member.at, text: 0 }, true);
+        let (found, said) = (self.seen.events - before, u64::from(member.header.count));
+        if member.torn {
+            let note = format!("{found} of {said} events could be read, {} bytes of text", text.len());
+            self.seen.damage.add(place, What::TornMember, member.bytes.len() as u64, note);
+            return;
+        }
+        if found != said {
+            self.seen.damage.add(place, What::WrongCount, 0, format!("{said} announced, {found} found"));
+        }
+        self.seen.sequences.note(&image, member.header.seq, member.at);
+    }
+
+    /// Scans a text; how much of it was used.
+    fn text(&mut self, text: &[u8], place: Place, last: bool) -> usize {
+        let (collector, seen) = (&mut self.collector, &mut self.seen);
+        let mut events = 0;
+        let lines = collector.definition_lines;
+        let Seen { damage, header, .. } = seen;
+        let used = self.quick.scan(
+            text,
+            last,
+            &mut |record| {
+                events += u64::from(record.phase != Phase::Metadata);
+                collector.push(record);
+            },
+            &mut |aside| match aside {
+                Aside::Header(_) => *header = true,
+                Aside::Pair { .. } if *header => {}
+                Aside::Pair { at, len, .. } => {
+                    damage.add(place.shifted(at as u64), What::BadLine, len as u64, "a value outside of any event");
+                }
+                Aside::Flaw { at, len, what, note } => {
+                    damage.add(place.shifted(at as u64), what, len as u64, note);
+                }
+            },
+        );
+        seen.events += events;
+        seen.definitions += collector.definition_lines - lines;
+        used
+    }
+
+    fn hand_on_if_full(&mut self, task: u64) -> Result<()> {
+        let rows = &self.collector.rows;
+        if rows.len() < GROUP_ROWS && rows.rest.size() + rows.extra.size() < GROUP_TEXT {
+            return Ok(());
+        }
+        self.hand_on(task)
+    }
+
+    /// Hands on the rows of the collector.
+    fn hand_on(&mut self, task: u64) -> Result<()> {
+        if self.collector.rows.len() == 0 && self.collector.definitions.is_empty() {
+            return Ok(());
+        }
+        let (group, columns, meta) = {
+            let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
+            state.tables.merge(&mut self.collector, &mut self.maps);
+            if self.collector.rows.len() == 0 {
+                return Ok(());
+            }
+            let group = state.groups;
+            state.groups += 1;
+            drop(state);
+            let (columns, meta, loose) = columns_of(&mut self.collector, &self.maps);
+            if !loose.is_empty() {
+                self.stitch(task, group, loose);
+            }
+            (group, columns, meta)
+        };
+        self.sink.take(&mut self.state, group, columns, meta)
+    }
+
+    fn stitch(&self, task: u64, group: usize, loose: Loose) {
+        let Some(mut state) = self.shared.turn_of(task) else { return };
+        let state = &mut *state;
+        let late = &mut state.late;
+        state.stitching.spans.group(group, loose, &self.maps.processes, &mut |found| late.push(found));
+    }
+
+    /// Tells what was seen of a file.
+    fn end_of_file(&mut self, task: u64) -> Result<()> {
+        self.hand_on_if_full(task)?;
+        let seen = std::mem::take(&mut self.seen);
+        let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
+        let state = &mut *state;
+        let facts = &mut state.files[seen.file];
+        facts.dialect = seen.dialect.unwrap_or(facts.dialect);
+        facts.events += seen.events;
+        facts.definitions += seen.definitions;
+        facts.damage.join(seen.damage);
+        facts.unreadable = facts.unreadable.take().or(seen.unreadable);
+        state.stitching.sequences.entry(seen.file).or_default().absorb(seen.sequences);
+        Ok(())
+    }
+
+    fn end_of_task(&mut self, task: u64) -> Result<()> {
+        self.hand_on(task)?;
+        let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
+        state.turn += 1;
+        drop(state);
+        self.shared.turn.notify_all();
+        Ok(())
+    }
+}
+
+/// The nonce in the identity line that a member starts with.
+fn image_of(text: &[u8]) -> String {
+    let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"{")).unwrap_or_default();
+    let mut image = String::new();
+    Quick::new(Sniff::own().reading).scan(
+        line,
+        true,
+        &mut |record| {
+            if record.cat == weftline_format::identity::CATEGORY
+                && let Some((_, value)) = members(record.rest).find(|(key, _)| key == "nonce")
+            {
+                image = value.as_str().unwrap_or_default().to_owned();
+            }
+        },
+        &mut |_| {},
+    );
+    image
+}

@@ -1,0 +1,226 @@
+//! The columns of events while they are collected: one collector per thread, with ids of its own until its rows are handed on.
+
+mod columns;
+mod pairs;
+mod people;
+
+use rustc_hash::FxHashMap;
+use weftline_format::Phase;
+use weftline_format::quick::{INTEGERS, Record};
+
+use crate::column::{mark, phase_code};
+use crate::dictionary::{Kind, Strings};
+
+use columns::{Ids, Sparse, Texts};
+pub(crate) use pairs::{Late, Loose, Stitcher};
+use pairs::Pairs;
+use people::People;
+
+/// Rows that are handed on at once: a row group.
+pub(crate) const GROUP_ROWS: usize = 256 << 10;
+
+/// Columns of a stretch of a trace, with the collector's own ids.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub phase: Vec<u8>,
+    pub ts: Sparse,
+    pub dur: Sparse,
+    pub name: Vec<u32>,
+    pub cat: Vec<u32>,
+    pub process: Vec<u32>,
+    pub tid: Vec<i64>,
+    pub file: Ids,
+    pub id: Sparse,
+    pub integers: [Sparse; INTEGERS.len()],
+    pub rest: Texts,
+    pub extra: Texts,
+    pub marks: Vec<u16>,
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> usize {
+        self.phase.len()
+    }
+}
+
+/// A definition of a hash.
+pub(crate) struct Definition {
+    pub kind: Kind,
+    pub hash: String,
+    pub name: String,
+}
+
+/// Collects rows, and what they refer to.
+pub(crate) struct Collector {
+    pub rows: Rows,
+    pub names: Strings,
+    pub cats: Strings,
+    /// Hashes of files.
+    pub hashes: Strings,
+    pub people: People,
+    /// Definitions that were not seen before by this collector; taken when rows are handed on.
+    pub definitions: Vec<Definition>,
+    defined: [FxHashMap<String, String>; 3],
+    pairs: Pairs,
+    /// Lines that defined hashes, which are no rows.
+    pub definition_lines: u64,
+}
+
+impl Collector {
+    pub(crate) fn new() -> Collector {
+        Collector {
+            rows: Rows::default(),
+            names: Strings::default(),
+            cats: Strings::default(),
+            hashes: Strings::default(),
+            people: People::default(),
+            definitions: Vec::new(),
+            defined: Default::default(),
+            pairs: Pairs::default(),
+            definition_lines: 0,
+        }
+    }
+
+    /// Another file begins: what its lines do not say is not to be taken from the file before.
+    pub(crate) fn begin_file(&mut self) {
+        self.people.begin_file();
+    }
+
+    /// Takes up an event.
+    pub(crate) fn push(&mut self, record: &Record<'_>) {
+        if record.phase == Phase::Metadata && self.define(record) {
+            return;
+        }
+        let row = self.rows.len();
+        let process = self.people.of(record);
+        let rows = &mut self.rows;
+        rows.phase.push(phase_code(record.phase));
+        let name = self.names.intern(record.name);
+        rows.name.push(name);
+        let cat = self.cats.intern(record.cat);
+        rows.cat.push(cat);
+        rows.process.push(process);
+        rows.tid.push(record.tid);
+        if let Some(ts) = record.start_ns {
+            rows.ts.set(row, ts);
+        }
+        if let Some(dur) = record.dur_ns {
+            rows.dur.set(row, dur);
+        }
+        if let Some(id) = record.id {
+            rows.id.set(row, id);
+        }
+        if let Some(hash) = record.fhash {
+            rows.file.set(row, self.hashes.intern(hash));
+        }
+        let mut present = record.present;
+        while present != 0 {
+            let place = present.trailing_zeros() as usize;
+            present &= present - 1;
+            rows.integers[place].set(row, record.integers[place]);
+        }
+        rows.rest.set(row, record.rest);
+        rows.extra.set(row, record.extra);
+        let mut marks = u16::from(record.form.bits()) << mark::FORM | if record.has_args { mark::ARGS } else { 0 };
+        if record.fhash_is_number {
+            marks |= mark::FILE_NUMBER;
+        }
+        if record.hhash.is_some() {
+            marks |= if record.hhash_is_number { mark::HOST | mark::HOST_NUMBER } else { mark::HOST };
+        }
+        rows.marks.push(marks);
+        match record.phase {
+            Phase::Complete | Phase::Counter | Phase::Aggregated | Phase::Instant => {}
+            Phase::Metadata => self.people.learn(process, record),
+            _ => self.pair(record, row, process, cat),
+        }
+        // Old DFTracer traces name files in full with every event.
+        if record.fhash.is_none() && record.rest.contains("\"fname\":\"") {
+            self.file_by_name(record, row);
+        }
+    }
+
+    fn file_by_name(&mut self, record: &Record<'_>, row: usize) {
+        let name = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fname");
+        if let Some((_, weftline_format::Value::Str(path))) = name {
+            // No hash looks like this.
+            let hash = format!("={path}");
+            self.rows.file.set(row, self.hashes.intern(&hash));
+            self.note_definition(Kind::Path, hash, path);
+        }
+    }
+
+    fn pair(&mut self, record: &Record<'_>, row: usize, process: u32, cat: u32) {
+        let ts = record.start_ns.unwrap_or(0);
+        match record.phase {
+            Phase::Begin => self.pairs.begin((process, record.tid), row, ts),
+            Phase::End => {
+                if let Some((start, dur)) = self.pairs.end((process, record.tid), ts) {
+                    self.rows.dur.put(start, dur);
+                }
+            }
+            Phase::AsyncBegin | Phase::AsyncEnd => {
+                let key = (self.cats.get(cat).to_owned(), async_id(record));
+                if record.phase == Phase::AsyncBegin {
+                    self.pairs.async_begin(key, row, ts);
+                } else if let Some((start, dur)) = self.pairs.async_end(key, ts) {
+                    self.rows.dur.put(start, dur);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up the definition of a hash, if the event is one.
+    fn define(&mut self, record: &Record<'_>) -> bool {
+        let kind = match record.name {
+            "FH" => Kind::Path,
+            "HH" => Kind::Host,
+            "SH" => Kind::Text,
+            _ => return false,
+        };
+        let (mut hash, mut name) = (None, None);
+        for (key, value) in weftline_format::quick::members(record.rest) {
+            let text = match value {
+                weftline_format::Value::Str(text) | weftline_format::Value::Json(text) => text,
+                weftline_format::Value::Int(number) => number.to_string(),
+                weftline_format::Value::UInt(number) => number.to_string(),
+                _ => continue,
+            };
+            match &*key {
+                "value" => hash = Some(text),
+                "name" => name = Some(text),
+                _ => {}
+            }
+        }
+        let (Some(hash), Some(name)) = (hash, name) else { return false };
+        self.definition_lines += 1;
+        self.note_definition(kind, hash, name);
+        true
+    }
+
+    fn note_definition(&mut self, kind: Kind, hash: String, name: String) {
+        let known = &mut self.defined[kind as usize];
+        if known.get(&hash).is_none_or(|known| *known != name) {
+            known.insert(hash.clone(), name.clone());
+            self.definitions.push(Definition { kind, hash, name });
+        }
+    }
+
+    /// The rows so far, and the spans among them whose other end is elsewhere. The collector goes on empty.
+    pub(crate) fn take(&mut self) -> (Rows, Loose) {
+        (std::mem::take(&mut self.rows), self.pairs.take())
+    }
+}
+
+fn async_id(record: &Record<'_>) -> String {
+    if let Some(id) = record.id {
+        return id.to_string();
+    }
+    let found = weftline_format::quick::members(record.extra).find(|(key, _)| key == "id");
+    match found {
+        Some((_, weftline_format::Value::Str(text))) => text,
+        Some((_, other)) => format!("{other:?}"),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,136 @@
+//! Growing columns of which rows may have no value.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, StringArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+/// Which rows have a value.
+#[derive(Default)]
+struct Valid {
+    words: Vec<u64>,
+    count: usize,
+}
+
+impl Valid {
+    #[inline]
+    fn set(&mut self, row: usize) {
+        let word = row / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let bit = 1 << (row % 64);
+        self.count += usize::from(self.words[word] & bit == 0);
+        self.words[word] |= bit;
+    }
+
+    fn finish(mut self, rows: usize) -> Option<NullBuffer> {
+        if self.count == rows {
+            return None;
+        }
+        self.words.resize(rows.div_ceil(64), 0);
+        Some(NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(self.words), 0, rows)))
+    }
+}
+
+/// Integers.
+#[derive(Default)]
+pub(crate) struct Sparse {
+    values: Vec<i64>,
+    valid: Valid,
+}
+
+impl Sparse {
+    /// Sets the newest row.
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, value: i64) {
+        if self.values.len() < row {
+            self.values.resize(row, 0);
+        }
+        self.values.push(value);
+        self.valid.set(row);
+    }
+
+    /// Sets an earlier row.
+    pub(crate) fn put(&mut self, row: usize, value: i64) {
+        if self.values.len() <= row {
+            self.values.resize(row + 1, 0);
+        }
+        self.values[row] = value;
+        self.valid.set(row);
+    }
+
+    /// The values, where there are any.
+    pub(crate) fn finish(mut self, rows: usize) -> Int64Array {
+        self.values.resize(rows, 0);
+        Int64Array::new(ScalarBuffer::from(self.values), self.valid.finish(rows))
+    }
+}
+
+/// Ids.
+#[derive(Default)]
+pub(crate) struct Ids {
+    values: Vec<u32>,
+    valid: Valid,
+}
+
+impl Ids {
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, value: u32) {
+        if self.values.len() < row {
+            self.values.resize(row, 0);
+        }
+        self.values.push(value);
+        self.valid.set(row);
+    }
+
+    /// The ids as others number them.
+    pub(crate) fn finish(mut self, rows: usize, map: &[u32]) -> UInt32Array {
+        self.values.resize(rows, 0);
+        if self.valid.count > 0 {
+            for value in &mut self.values {
+                *value = map[*value as usize];
+            }
+        }
+        UInt32Array::new(ScalarBuffer::from(self.values), self.valid.finish(rows))
+    }
+}
+
+/// Texts; an empty one is none.
+#[derive(Default)]
+pub(crate) struct Texts {
+    bytes: String,
+    /// Where each row's text ends, as far as rows were set.
+    ends: Vec<i32>,
+    valid: Valid,
+}
+
+impl Texts {
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let end = self.bytes.len() as i32;
+        self.ends.resize(row, end);
+        self.bytes.push_str(text);
+        self.ends.push(self.bytes.len() as i32);
+        self.valid.set(row);
+    }
+
+    /// Bytes so far: offsets have 31 bits, so rows must be handed on before that.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn finish(mut self, rows: usize) -> ArrayRef {
+        let end = self.bytes.len() as i32;
+        self.ends.resize(rows, end);
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        offsets.append(&mut self.ends);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let values = Buffer::from_vec(self.bytes.into_bytes());
+        Arc::new(StringArray::new(offsets, values, self.valid.finish(rows)))
+    }
+}

@@ -1,0 +1,217 @@
+//! Builds an index, or completes the one that is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::catalog::{Catalog, FORMAT, SegmentEntry, SourceEntry, Stat, mark_of};
+use crate::input::Part;
+use crate::pipeline;
+use crate::progress::Progress;
+use crate::segment::SegmentWriter;
+use crate::source::TraceFile;
+use crate::{IndexError, Result};
+
+/// Bytes of trace files that share a segment, and how many files at most. A file that changes costs its whole segment.
+const SEGMENT_BYTES: u64 = 256 << 20;
+const SEGMENT_FILES: usize = 16 << 10;
+
+/// A complete index.
+pub(super) struct Built {
+    pub directory: PathBuf,
+    pub catalog: Catalog,
+    /// Trace files that had to be read.
+    pub read: usize,
+}
+
+/// The index of a part, if there is one: beside the traces, or in the cache.
+pub(super) fn find(part: &Part) -> Option<(PathBuf, Catalog)> {
+    let places = [Some(part.beside()), part.in_cache()];
+    places.into_iter().flatten().find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
+}
+
+/// A part's file, or what is new of it.
+struct Piece {
+    file: PathBuf,
+    stat: Stat,
+    from: u64,
+}
+
+/// What must be read, and which segments stay.
+struct Plan {
+    keep: Vec<SegmentEntry>,
+    read: Vec<Piece>,
+}
+
+/// Makes sure that the index covers all files of a part as they are now.
+pub(super) fn complete(part: &Part, threads: usize, progress: &dyn Progress) -> Result<Built> {
+    let mut stats = BTreeMap::new();
+    for file in &part.files {
+        stats.insert(file.clone(), Stat::of(&part.path(file))?);
+    }
+    if let Some((directory, catalog)) = find(part) {
+        let plan = plan(part, &stats, &catalog);
+        if plan.read.is_empty() && plan.keep.len() == catalog.segments.len() {
+            return Ok(Built { directory, catalog, read: 0 });
+        }
+    }
+    let directory = writable(part)?;
+    // Two builders at once do the work once. Where locks do not work both do it, and the later one's catalog counts.
+    let lock = File::create(directory.join("lock")).map_err(IndexError::io(&directory))?;
+    let _ = lock.lock();
+    let catalog = Catalog::read(&directory).unwrap_or_default();
+    let Plan { mut keep, read } = plan(part, &stats, &catalog);
+    let count = read.iter().map(|piece| &piece.file).collect::<BTreeSet<_>>().len();
+    let bytes = read.iter().map(|piece| piece.stat.size - piece.from).sum();
+    if bytes > 0 {
+        progress.begin("index", bytes);
+    }
+    for pieces in share(read) {
+        keep.push(write_segment(part, &directory, &pieces, threads, progress)?);
+    }
+    if bytes > 0 {
+        progress.end();
+    }
+    keep.sort_by(|a, b| first_file(a).cmp(&first_file(b)));
+    let tool = concat!("weftline ", env!("CARGO_PKG_VERSION")).to_owned();
+    let catalog = Catalog { format: FORMAT, tool, segments: keep };
+    catalog.write(&directory)?;
+    sweep(&directory, &catalog);
+    Ok(Built { directory, catalog, read: count })
+}
+
+fn first_file(segment: &SegmentEntry) -> Option<(&str, u64)> {
+    segment.sources.first().map(|source| (source.file.as_str(), source.from))
+}
+
+fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan {
+    let mut known: BTreeMap<&str, Vec<&SourceEntry>> = BTreeMap::new();
+    for source in catalog.sources() {
+        known.entry(&source.file).or_default().push(source);
+    }
+    let mut stale: BTreeSet<&str> = BTreeSet::new();
+    let mut grown: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut fresh: BTreeSet<&Path> = BTreeSet::new();
+    for (file, stat) in stats {
+        let path = part.path(file);
+        let Some((name, sources)) = known.get_key_value(&*file.to_string_lossy()) else { continue };
+        let Some(last) = sources.iter().max_by_key(|source| source.size) else { continue };
+        if last.is_current(&path, *stat) {
+            fresh.insert(file);
+        } else if last.dialect == "Weftline" && last.has_grown(&path, *stat) {
+            // A member is written whole: what was there ended with one.
+            grown.insert(name, last.size);
+        } else {
+            stale.insert(name);
+        }
+    }
+    for name in known.keys() {
+        if !stats.contains_key(Path::new(name)) {
+            stale.insert(name);
+        }
+    }
+    let is_stale = |segment: &SegmentEntry| segment.sources.iter().any(|source| stale.contains(&*source.file));
+    // Files of a segment that goes are read again, in all parts.
+    let again: BTreeSet<&str> = catalog
+        .segments
+        .iter()
+        .filter(|segment| is_stale(segment))
+        .flat_map(|segment| segment.sources.iter().map(|source| source.file.as_str()))
+        .collect();
+    let keeps = |segment: &&SegmentEntry| !segment.sources.iter().any(|source| again.contains(&*source.file));
+    let keep: Vec<SegmentEntry> = catalog.segments.iter().filter(keeps).cloned().collect();
+    let kept: BTreeSet<&str> = keep.iter().flat_map(|segment| segment.sources.iter().map(|s| s.file.as_str())).collect();
+    let mut read = Vec::new();
+    for (file, stat) in stats {
+        let name = &*file.to_string_lossy();
+        let from = match (kept.contains(name), grown.get(name)) {
+            (true, Some(from)) => *from,
+            (true, None) if fresh.contains(file.as_path()) => continue,
+            _ => 0,
+        };
+        read.push(Piece { file: file.clone(), stat: *stat, from });
+    }
+    Plan { keep, read }
+}
+
+/// Files that share a segment.
+fn share(read: Vec<Piece>) -> Vec<Vec<Piece>> {
+    let mut shares: Vec<Vec<Piece>> = Vec::new();
+    let mut bytes = u64::MAX;
+    for piece in read {
+        let full = bytes >= SEGMENT_BYTES || shares.last().is_some_and(|share| share.len() >= SEGMENT_FILES);
+        if full {
+            shares.push(Vec::new());
+            bytes = 0;
+        }
+        bytes = bytes.saturating_add(piece.stat.size);
+        if let Some(share) = shares.last_mut() {
+            share.push(piece);
+        }
+    }
+    shares
+}
+
+fn write_segment(
+    part: &Part,
+    directory: &Path,
+    pieces: &[Piece],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<SegmentEntry> {
+    // Marks are taken before the files are read: what changes meanwhile is noticed the next time.
+    let mut marks = Vec::with_capacity(pieces.len());
+    let mut files = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let path = part.path(&piece.file);
+        marks.push(mark_of(&path, piece.stat.size)?);
+        files.push(TraceFile { path, size: piece.stat.size, from: piece.from });
+    }
+    let stem = tempfile::Builder::new().prefix("s-").rand_bytes(8).tempfile_in(directory).map_err(IndexError::io(directory))?;
+    let name = stem.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let writer = SegmentWriter::create(directory, &name)?;
+    let gathered = pipeline::run(&files, threads, &writer, progress)?;
+    let bytes = writer.finish(directory, &name, &gathered.tables, &gathered.late)?;
+    let sources: Vec<SourceEntry> = pieces
+        .iter()
+        .zip(&marks)
+        .zip(&gathered.files)
+        .map(|((piece, mark), facts)| SourceEntry::new(&piece.file, piece.from, piece.stat, *mark, facts))
+        .collect();
+    let rows = crate::segment::Segment::open(directory, &name)?.meta.groups.iter().map(|group| group.rows).sum();
+    Ok(SegmentEntry { name, rows, bytes, sources })
+}
+
+/// A directory for the index that can be written: beside the traces, or in the cache.
+fn writable(part: &Part) -> Result<PathBuf> {
+    let beside = part.beside();
+    match fs::create_dir_all(&beside).and_then(|()| tempfile::NamedTempFile::new_in(&beside)) {
+        Ok(_) => return Ok(beside),
+        Err(source) => {
+            let refused = [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::ReadOnlyFilesystem];
+            if !refused.contains(&source.kind()) {
+                return Err(IndexError::Io { path: beside, source });
+            }
+        }
+    }
+    let cache = part.in_cache().ok_or_else(|| IndexError::Io {
+        path: beside,
+        source: std::io::Error::other("cannot be written, and there is no cache directory (set XDG_CACHE_HOME or HOME)"),
+    })?;
+    fs::create_dir_all(&cache).map_err(IndexError::io(&cache))?;
+    Ok(cache)
+}
+
+/// Removes files of segments that are not in the catalog any more.
+fn sweep(directory: &Path, catalog: &Catalog) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let segment = name.strip_suffix(".rows.parquet").or_else(|| name.strip_suffix(".strings.parquet"));
+        if let Some(segment) = segment
+            && !catalog.segments.iter().any(|entry| entry.name == segment)
+        {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}

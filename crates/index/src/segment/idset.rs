@@ -1,0 +1,76 @@
+//! The ids that occur in a column: exact while they are few, everything when they are many.
+
+use arrow_array::{Array as _, UInt32Array};
+use serde::{Deserialize, Serialize};
+
+/// Runs of ids that are kept at most; with more, nothing can be passed over by this column.
+const MOST_RUNS: usize = 512;
+
+/// A set of ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct IdSet {
+    /// First and last id of each run, in order; nothing: any id may occur.
+    runs: Option<Vec<(u32, u32)>>,
+}
+
+impl IdSet {
+    /// The ids of a column.
+    pub(crate) fn of(ids: &UInt32Array) -> IdSet {
+        let Some(most) = ids.iter().flatten().max() else { return IdSet { runs: Some(Vec::new()) } };
+        let mut seen = vec![0u64; most as usize / 64 + 1];
+        if ids.null_count() == 0 {
+            for id in ids.values() {
+                seen[*id as usize / 64] |= 1 << (id % 64);
+            }
+        } else {
+            for id in ids.iter().flatten() {
+                seen[id as usize / 64] |= 1 << (id % 64);
+            }
+        }
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for (word, bits) in seen.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let id = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                match runs.last_mut() {
+                    Some((_, last)) if *last + 1 == id => *last = id,
+                    _ => runs.push((id, id)),
+                }
+            }
+            if runs.len() > MOST_RUNS {
+                return IdSet { runs: None };
+            }
+        }
+        IdSet { runs: Some(runs) }
+    }
+
+    /// Whether one of its ids is wanted.
+    pub(crate) fn any(&self, wanted: impl Fn(u32) -> bool) -> bool {
+        self.runs.as_ref().is_none_or(|runs| runs.iter().any(|(first, last)| (*first..=*last).any(&wanted)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ids: &[Option<u32>], runs: Option<Vec<(u32, u32)>>) {
+        let set = IdSet::of(&UInt32Array::from(ids.to_vec()));
+        assert_eq!(set.runs, runs, "{ids:?}");
+        for id in ids.iter().flatten() {
+            assert!(set.any(|other| other == *id));
+        }
+    }
+
+    #[test]
+    fn runs_are_found() {
+        check(&[], Some(vec![]));
+        check(&[None, None], Some(vec![]));
+        check(&[Some(3), None, Some(4), Some(3), Some(64), Some(0)], Some(vec![(0, 0), (3, 4), (64, 64)]));
+        check(&(0..2000).map(|id| Some(id * 2)).collect::<Vec<_>>(), None);
+        let few = IdSet::of(&UInt32Array::from(vec![1, 5]));
+        assert!(!few.any(|id| id == 3));
+    }
+}

@@ -1,0 +1,211 @@
+//! Cuts trace files into tasks for threads.
+//!
+//! Small files are tasks as they are, several at a time. Of large ones of our own making a task is a run of members, still compressed; of
+//! large foreign ones it is a stretch of text that ends at a line end, which one thread inflates while others parse. A file whose events
+//! span lines cannot be cut so: it is one task, however large.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use weftline_format::damage::{Damage, Place};
+use weftline_format::dialect::{Dialect, Sniff};
+use weftline_format::source::{Block, OpenFile, Packed, Source};
+
+use crate::rows::GROUP_ROWS;
+use crate::{IndexError, Result};
+
+/// Files up to this size are read by the thread that parses them.
+const SMALL_FILE: u64 = 4 << 20;
+/// Bytes of small files that make a task, and how many files at most.
+const TASK_BYTES: u64 = 4 << 20;
+const TASK_FILES: usize = 2048;
+/// Text of a large foreign file that makes a task: about 150,000 events, and bounded memory.
+const TASK_TEXT: usize = 32 << 20;
+
+/// A trace file to be read.
+#[derive(Debug, Clone)]
+pub(crate) struct TraceFile {
+    pub path: PathBuf,
+    pub size: u64,
+    /// Where to begin: behind what is known already.
+    pub from: u64,
+}
+
+/// What a task is to parse.
+pub(crate) enum Work {
+    /// Whole files, by their numbers.
+    Files(Vec<usize>),
+    /// Members of one file.
+    Members { file: usize, members: Vec<Packed> },
+    /// Text of one file.
+    Text { file: usize, sniff: Sniff, pieces: Vec<(Vec<u8>, Place)> },
+}
+
+/// What the cutter itself learned of a large file.
+pub(crate) struct FileNote {
+    pub file: usize,
+    pub dialect: Dialect,
+    pub damage: Damage,
+}
+
+/// Opens a file from a place on.
+pub(crate) fn open(file: &TraceFile) -> Result<OpenFile> {
+    open_path(&file.path)
+}
+
+fn open_path(path: &Path) -> Result<OpenFile> {
+    let file = File::open(path).map_err(IndexError::io(path))?;
+    let len = file.metadata().map_err(IndexError::io(path))?.len();
+    Ok(OpenFile { file, len })
+}
+
+/// Hands out the tasks of all files in order. `give` returns false when nobody wants more.
+pub(crate) fn cut(
+    files: &[TraceFile],
+    give: &mut impl FnMut(Work, u64) -> bool,
+    note: &mut impl FnMut(FileNote),
+) -> Result<()> {
+    let (mut small, mut bytes) = (Vec::new(), 0);
+    for (number, file) in files.iter().enumerate() {
+        if file.size > SMALL_FILE && file.from == 0 {
+            if !small.is_empty() && !give(Work::Files(std::mem::take(&mut small)), std::mem::take(&mut bytes)) {
+                return Ok(());
+            }
+            if !cut_file(number, file, give, note)? {
+                return Ok(());
+            }
+            continue;
+        }
+        small.push(number);
+        bytes += file.size;
+        let full = bytes >= TASK_BYTES || small.len() >= TASK_FILES;
+        if full && !give(Work::Files(std::mem::take(&mut small)), std::mem::take(&mut bytes)) {
+            return Ok(());
+        }
+    }
+    if !small.is_empty() {
+        give(Work::Files(small), bytes);
+    }
+    Ok(())
+}
+
+fn cut_file(
+    number: usize,
+    file: &TraceFile,
+    give: &mut impl FnMut(Work, u64) -> bool,
+    note: &mut impl FnMut(FileNote),
+) -> Result<bool> {
+    let wrap = || IndexError::io(&file.path);
+    let input = open(file)?;
+    let mut source = Source::new(&input).map_err(wrap())?;
+    let sniff = source.sniff().map_err(wrap())?;
+    let mut cutter = Cutter { number, sniff, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
+    let (mut carry, mut first, mut dialect) = (Vec::new(), true, sniff.dialect);
+    // Progress counts bytes of the file; of inflated text only an estimate is known, so the rest comes at the end.
+    let mut told = 0;
+    while let Some(block) = source.next_block(std::mem::take(&mut carry)).map_err(wrap())? {
+        let given = match block {
+            Block::Members(members) => {
+                dialect = Dialect::Weftline;
+                cutter.add_members(members, give, &mut told)
+            }
+            Block::Text { mut bytes, place, last } => {
+                if std::mem::take(&mut first) && !is_lines(&bytes) {
+                    return Ok(give(Work::Files(vec![number]), file.size));
+                }
+                if !last {
+                    // A line longer than a block: more of it must come first.
+                    let Some(end) = memchr::memrchr(b'\n', &bytes) else {
+                        carry = bytes;
+                        continue;
+                    };
+                    carry = bytes.split_off(end + 1);
+                }
+                cutter.add_text(bytes, place, give)
+            }
+        };
+        if !given {
+            return Ok(false);
+        }
+    }
+    note(FileNote { file: number, dialect, damage: source.damage });
+    Ok(cutter.finish(file.size.saturating_sub(told), give))
+}
+
+/// Gathers blocks of a file until they make a task.
+struct Cutter {
+    number: usize,
+    sniff: Sniff,
+    members: Vec<Packed>,
+    events: usize,
+    packed: u64,
+    pieces: Vec<(Vec<u8>, Place)>,
+    text: usize,
+}
+
+impl Cutter {
+    fn add_members(&mut self, members: Vec<Packed>, give: &mut impl FnMut(Work, u64) -> bool, told: &mut u64) -> bool {
+        if !self.give_text(0, give) {
+            return false;
+        }
+        for member in members {
+            let events = member.header.count as usize;
+            if self.events > 0 && self.events + events > GROUP_ROWS && !self.give_members(give, told) {
+                return false;
+            }
+            self.events += events.max(1);
+            self.packed += member.bytes.len() as u64;
+            self.members.push(member);
+        }
+        true
+    }
+
+    fn add_text(&mut self, bytes: Vec<u8>, place: Place, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
+        let mut told = 0;
+        if !self.give_members(give, &mut told) {
+            return false;
+        }
+        self.text += bytes.len();
+        self.pieces.push((bytes, place));
+        self.text < TASK_TEXT || self.give_text(0, give)
+    }
+
+    fn give_members(&mut self, give: &mut impl FnMut(Work, u64) -> bool, told: &mut u64) -> bool {
+        if self.members.is_empty() {
+            return true;
+        }
+        let packed = std::mem::take(&mut self.packed);
+        *told += packed;
+        self.events = 0;
+        give(Work::Members { file: self.number, members: std::mem::take(&mut self.members) }, packed)
+    }
+
+    fn give_text(&mut self, bytes: u64, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
+        if self.pieces.is_empty() {
+            return true;
+        }
+        self.text = 0;
+        give(Work::Text { file: self.number, sniff: self.sniff, pieces: std::mem::take(&mut self.pieces) }, bytes)
+    }
+
+    fn finish(mut self, left: u64, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
+        let mut told = 0;
+        self.give_members(give, &mut told) && self.give_text(left.saturating_sub(told), give)
+    }
+}
+
+/// Lines at the start of a text that are looked at.
+const LOOKED_AT: usize = 64;
+
+/// Whether events stand one to a line: brackets and commas may be around them.
+fn is_lines(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    // The last one may go on in the next block.
+    let whole: Vec<&[u8]> = lines.by_ref().take(LOOKED_AT).map(<[u8]>::trim_ascii).collect();
+    let cut = usize::from(whole.len() < LOOKED_AT);
+    whole[..whole.len() - cut].iter().all(|line| {
+        let line = line.strip_suffix(b",").unwrap_or(line);
+        let line = line.strip_prefix(b"[").unwrap_or(line);
+        matches!(line, b"" | b"]" | b"{}") || line.starts_with(b"{") && line.ends_with(b"}")
+    })
+}

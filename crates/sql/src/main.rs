@@ -1,0 +1,2 @@
+//! SQL over the index.
+fn main() {}
