@@ -12,7 +12,7 @@ PRODUCT := --release --package weftline-cli --package weftline-preload \
 	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate install clean
+.PHONY: help build demo wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,13 @@ bench-annotate: build wheels ## measure the cost of annotations beside DFTracer,
 	$(CARGO) build --release --package weftline --example span_cost
 	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels \
 		--rust $(TARGET)/release/examples/span_cost $(BENCH_ARGS)
+
+bench-analysis: build ## measure what an analysis costs beside dftracer-utils, dfanalyzer, DuckDB and Polars (a quarter of an hour)
+	@tools/debian-packages.sh gzip isal libdeflate-tools python3-venv
+	$(CARGO) build --release --package weftline-format --example generate_trace
+	$(CARGO) build --release --package weftline-analysis --example group_by
+	$(PYTHON) bench/analysis/bench.py --weft $(WEFT) --work $(TARGET)/bench-analysis --group-by $(TARGET)/release/examples/group_by \
+		--generator $(TARGET)/release/examples/generate_trace $(BENCH_ARGS)
 
 install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'

@@ -64,9 +64,17 @@ def run_apart(command: list[str], into: Path, directory: Path, limit_s: float) -
     if stopped.is_set():
         raise Failed(f"stopped after {limit_s:.0f} s")
     if process.returncode != 0:
-        words = told.read_text(errors="replace").strip() or into.read_text(errors="replace").strip()
-        raise Failed(f"exit status {process.returncode}: {words[-300:]}")
+        raise Failed(f"exit status {process.returncode}: {last_words(told, into)}")
     return Cost(round((usage.ru_utime + usage.ru_stime) * 1e9), "", usage.ru_maxrss * 1024)
+
+
+def last_words(*files: Path) -> str:
+    """The line that says why: the first one about an error, else the last one of what was said."""
+    for file in files:
+        lines = [line.strip() for line in file.read_text(errors="replace").splitlines() if line.strip()]
+        if lines:
+            return next((line for line in lines if line.lower().startswith("error")), lines[-1])
+    return ""
 
 
 def median(samples: list[float]) -> float:

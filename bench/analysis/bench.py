@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What an analysis costs: weft beside dftracer-utils, dfanalyzer, DuckDB and Polars on the same traces. Use `make bench-analysis`.
 
-All tools read the same generated files. Rounds are interleaved: every measurement once, then all again; the tables have medians. Times are
-CPU times of the whole process tree, memory is that of its largest process. A tool that is missing or fails is a row that says so, and
-a tool whose answer is not the generator's is marked.
+All tools read the same generated files. Rounds are interleaved: every measurement once, then all again; the tables have
+medians. Times are CPU times of the whole process tree, memory is that of its largest process. A tool that is missing or
+fails is a row that says so, and a tool whose answer is not the generator's is marked.
 """
 
 import argparse
@@ -60,7 +60,8 @@ class Bench:
         utils, old_utils = newest_pins["dftracer-utils"], stable_pins["dftracer-utils"]
         say(f"traces of {options.events:,} events")
         listed = []
-        for trace in traces.generated(options.generator, options.work, options.events):
+        made = options.work / f"generated-{options.events}"
+        for trace in traces.generated(options.generator, made, options.events, ("single", "multi", "run")):
             listed += tools.ours(options.weft, options.group_by, trace)
             if trace.name == "run":
                 continue
@@ -70,7 +71,8 @@ class Bench:
             if trace.name == "multi":
                 for programs, pins, stack in ((newest, newest_pins, "newest"), (stable, stable_pins, "stable")):
                     version = f"{pins['dftracer-analyzer']} with utils {pins['dftracer-utils']}"
-                    listed.append(tools.dfanalyzer(programs, version, trace.copy_for(f"analyzer-{stack}"), self.scratch))
+                    copy = trace.copy_for(f"analyzer-{stack}")
+                    listed.append(tools.dfanalyzer(programs, version, copy, self.scratch))
         fake = traces.faked(stable, options.work, options.events)
         listed += [one for one in tools.ours(options.weft, options.group_by, fake) if one.task != tools.FILTER]
         listed += tools.dftracer_utils(newest, utils, fake.copy_for("newest"))[:1]
@@ -80,7 +82,8 @@ class Bench:
 
     def run_all(self, measurements: list[tools.Measurement], repeats: int) -> list[results.Result]:
         found = [
-            results.Result(one.task, one.state, one.trace.name, one.tool, one.trace.events, trace_bytes=one.trace.bytes) for one in measurements
+            results.Result(one.task, one.state, one.trace.name, one.tool, one.trace.events, trace_bytes=one.trace.bytes)
+            for one in measurements
         ]
         for round_ in range(repeats):
             for measurement, result in zip(measurements, found):
@@ -90,14 +93,16 @@ class Bench:
                 try:
                     self.run_one(measurement, result)
                 except (measure.Failed, OSError) as failure:
-                    result.problem = " ".join(str(failure).split())[-200:].replace("|", "/")
+                    result.problem = str(failure)
                     say(result.problem)
         return found
 
     def run_one(self, measurement: tools.Measurement, result: results.Result) -> None:
         if shutil.which(measurement.command[0]) is None:
             raise measure.Failed(f"{Path(measurement.command[0]).name} is not there")
-        self.scratch.mkdir(parents=True, exist_ok=True)
+        # dfanalyzer takes up what an earlier run left in its directory, whatever trace that was of.
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
         printed, limit = self.scratch / "printed", self.options.limit
         if measurement.state == tools.COLD:
             measurement.trace.remove_index()
@@ -123,26 +128,34 @@ class Bench:
     def scaling(self) -> list[list[results.Result]]:
         """Ours alone, on traces of growing size."""
         steps = []
-        for millions in self.options.scaling:
-            say(f"scaling: a trace of {millions:g} million events")
-            trace = traces.generated(self.options.generator, self.options.work, round(millions * 1e6), ("multi",))[0]
+        for size in self.options.scaling:
+            say(f"scaling: a trace of {size:g} million events")
+            directory = self.options.work / "scaling"
+            trace = traces.generated(self.options.generator, directory, round(size * 1e6), ("multi",))[0]
             mine = {(one.task, one.state): one for one in tools.ours(self.options.weft, self.options.group_by, trace)}
             steps.append(self.run_all([mine[which] for which in SCALED], self.options.scaling_repeats))
-            shutil.rmtree(trace.directory.parent)
+            shutil.rmtree(directory)
         return steps
+
+
+def millions(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     release = ROOT / "target/release"
     parser.add_argument("--weft", type=Path, default=release / "weft", help="the weft to measure")
-    parser.add_argument("--group-by", type=Path, default=release / "examples/group_by", help="the program that asks for groups")
-    parser.add_argument("--generator", type=Path, default=release / "examples/generate_trace", help="the program that makes the traces")
+    examples = release / "examples"
+    parser.add_argument("--group-by", type=Path, default=examples / "group_by", help="the program that asks for groups")
+    parser.add_argument("--generator", type=Path, default=examples / "generate_trace", help="makes the traces")
     parser.add_argument("--work", type=Path, default=ROOT / "target/bench-analysis", help="environments and traces go here")
-    parser.add_argument("--events", type=lambda text: round(float(text)), default=8_000_000, help="size of the traces, 8e6 if not given")
+    parser.add_argument("--events", type=lambda text: round(float(text)), default=8_000_000, help="size of the traces")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; slow tools run in the first only")
-    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="measure only what has this word in its name; may be repeated")
-    parser.add_argument("--scaling", type=lambda text: [float(part) for part in text.split(",")], default=[], metavar="1,10,50", help="also measure traces of so many million events")
+    only = "measure only what has this word in its name (task, state, trace, tool); may be repeated"
+    parser.add_argument("--only", action="append", default=[], metavar="WORD", help=only)
+    scaling = "also measure weft on traces of so many million events, in rising order"
+    parser.add_argument("--scaling", type=millions, default=[], metavar="1,10,50", help=scaling)
     parser.add_argument("--scaling-repeats", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600, help="seconds after which a command is stopped")
     parser.add_argument("--prepare", action="store_true", help="only make the environments and traces")
@@ -162,17 +175,19 @@ def facts_of(options: argparse.Namespace) -> dict[str, str]:
     except (measure.Failed, OSError) as failure:
         facts["weft"] = str(failure)
     facts["traces"] = (
-        f"{options.events:,} events each; *multi* and *single* are the same text in gzip members of 1 MiB and in one, level 6; *run* is the same job as "
-        "`weft run` writes it; *fake* is made by dftracer_gen_fake_trace"
+        f"{options.events:,} events each; *multi* and *single* are the same text in gzip members of 1 MiB and in one, level 6; "
+        "*run* is the same job as `weft run` writes it; *fake* is made by dftracer_gen_fake_trace"
     )
-    facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} interleaved rounds, load average {os.getloadavg()[0]:.1f} at the start"
+    day, load = time.strftime("%Y-%m-%d", time.gmtime()), os.getloadavg()[0]
+    facts["run"] = f"{day}, {options.repeats} interleaved rounds, load average {load:.1f} at the start"
     return facts
 
 
 NOTES = [
     "CPU ÷ weft compares with weft in the same state where there is such a row; *no index* reads the trace itself",
     "dfanalyzer runs once per version, and the better of the two stands in the bars",
-    "dftracer_view and dftracer_stats refuse to work without their index; of a single-member file they make a second copy (split/), which dftracer_stats then counts as well",
+    "dftracer_view and dftracer_stats refuse to work without their index; of a single-member file they make a second copy "
+    "(split/), which dftracer_stats then counts as well",
     "memory below some 30 MiB is that of the interpreter which starts the tools",
 ]
 
@@ -193,7 +208,7 @@ def main() -> int:
     scaling = bench.scaling()
     facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
     groups = {result.rows for result in found if result.task == tools.GROUPS and result.trace != "fake" and result.rows}
-    notes = NOTES + [f"1 s, cat, name, pid, file are {' or '.join(f'{rows:,}' for rows in sorted(groups))} groups"] * bool(groups)
+    notes = [*NOTES, *(f"1 s, cat, name, pid, file: {rows:,} groups" for rows in sorted(groups))]
     text = results.report(found, scaling, facts, notes)
     print(text)
     (options.json or options.work / "results.json").write_text(results.as_json(found, scaling, facts, notes))

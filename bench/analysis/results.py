@@ -63,7 +63,8 @@ class Bar:
         return "reached" if reached else "**not reached**"
 
     def cells(self) -> list[str]:
-        return [self.what, figure(self.value, self.unit), f"{'≥' if self.at_least else '≤'} {figure(self.limit, self.unit)}", self.verdict]
+        sign = "≥" if self.at_least else "≤"
+        return [self.what, figure(self.value, self.unit), f"{sign} {figure(self.limit, self.unit)}", self.verdict]
 
 
 def figure(value: float | None, unit: str) -> str:
@@ -73,12 +74,21 @@ def figure(value: float | None, unit: str) -> str:
     return f"{value:,.{digits}f}{unit}"
 
 
+def shortened(problem: str) -> str:
+    """Fits a cell; the whole is in the JSON file."""
+    words = " ".join(problem.split()).replace("|", "/")
+    return words if len(words) <= 70 else words[:69] + "…"
+
+
 def the(results: list[Result], task: str, state: str, trace: str, tool: str = OURS) -> Result | None:
     wanted = (task, state, trace, tool)
     return next((result for result in results if (result.task, result.state, result.trace, result.tool) == wanted), None)
 
 
 def bars(results: list[Result], scaling: list[list[Result]]) -> list[Bar]:
+    # Who gives a wrong answer reaches no bar, and is none.
+    results = [result for result in results if not result.problem]
+
     def speed(task: str, state: str, trace: str) -> float | None:
         found = the(results, task, state, trace)
         return found.speed if found else None
@@ -90,10 +100,12 @@ def bars(results: list[Result], scaling: list[list[Result]]) -> list[Bar]:
     def beside_dfanalyzer(of) -> float | None:
         """How many times ours the better of the dfanalyzers takes, on the generated job."""
         mine = the(results, REPORT, COLD, "multi")
-        theirs = [of(result) for result in results if result.tool.startswith("dfanalyzer") and result.trace == "multi" and of(result)]
+        others = [result for result in results if result.tool.startswith("dfanalyzer") and result.trace == "multi"]
+        theirs = [of(result) for result in others if of(result)]
         return min(theirs) / of(mine) if mine and of(mine) and theirs else None
 
-    peaks = [result.peak for result in results + [result for step in scaling for result in step] if result.tool == OURS and result.peak]
+    everything = results + [result for step in scaling for result in step]
+    peaks = [result.peak for result in everything if result.tool == OURS and result.peak]
     listed = [
         Bar("index, cold, multi-member", speed(INDEX, COLD, "multi"), 1.1, " M events/CPU-s"),
         Bar("index, cold, single-member", speed(INDEX, COLD, "single"), 0.9, " M events/CPU-s"),
@@ -131,7 +143,8 @@ def padded(heading: list[str], lines: list[list[str]], left: int) -> str:
         return at < left or at == len(heading) - 1
 
     def shown(line: list[str]) -> str:
-        cells = (cell.ljust(width) if is_text(at) else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths)))
+        placed = enumerate(zip(line, widths))
+        cells = (cell.ljust(width) if is_text(at) else cell.rjust(width) for at, (cell, width) in placed)
         return "| " + " | ".join(cells) + " |"
 
     rule = "|" + "|".join("-" * (width + 1) + ("-" if is_text(at) else ":") for at, width in enumerate(widths)) + "|"
@@ -142,22 +155,27 @@ def speeds(results: list[Result]) -> str:
     lines = []
     order = sorted(results, key=lambda result: (TASKS.index(result.task), result.trace, result.tool != OURS))
     for result in order:
+        problem = shortened(result.problem)
         if result.cpu is None:
-            lines.append([result.task, result.trace, f"{result.tool}, {result.state}", "–", "–", "–", "", result.problem])
+            lines.append([result.task, result.trace, f"{result.tool}, {result.state}", "–", "–", "–", "", problem])
             continue
-        rivals = [mine for mine in order if mine.tool == OURS and (mine.task, mine.trace) == (result.task, result.trace) and mine.cpu]
+        place = (result.task, result.trace)
+        rivals = [mine for mine in order if mine.tool == OURS and (mine.task, mine.trace) == place and mine.cpu]
         # Ours in the same state where there is one: who has no index is compared with ours without index.
         same = [mine for mine in rivals if mine.state == result.state] or rivals
         ratio = f"{result.cpu / same[0].cpu:.3g}×" if same and result.tool != OURS else ""
         figures = [figure(result.speed, ""), figure(result.cpu, ""), figure(result.peak / MIB, "")]
-        lines.append([result.task, result.trace, f"{result.tool}, {result.state}", *figures, ratio, result.problem])
+        lines.append([result.task, result.trace, f"{result.tool}, {result.state}", *figures, ratio, problem])
     heading = ["task", "trace", "tool", "M events per CPU-s", "CPU s", "peak MiB", "CPU ÷ weft", ""]
     return padded(heading, lines, 3)
 
 
 def sizes(results: list[Result]) -> str:
     lines = [
-        [result.trace, result.tool, f"{result.trace_bytes / 1e6:,.1f}", f"{result.index_bytes / 1e6:,.1f}", f"{result.index_share:.1f} %", ""]
+        [
+            result.trace, result.tool,
+            f"{result.trace_bytes / 1e6:,.1f}", f"{result.index_bytes / 1e6:,.1f}", f"{result.index_share:.1f} %", "",
+        ]
         for result in sorted(results, key=lambda result: (result.trace, result.tool != OURS))
         if result.task == INDEX and result.index_share is not None
     ]
@@ -170,15 +188,15 @@ def scaling_table(scaling: list[list[Result]]) -> str:
         for result in step:
             figures = [figure(result.speed, ""), figure(result.cpu, ""), figure(result.peak / MIB if result.peak else None, "")]
             share = figure(result.index_share, " %") if result.task == INDEX else ""
-            lines.append([f"{result.events:,}", f"{result.task}, {result.state}", *figures, share, result.problem])
+            lines.append([f"{result.events:,}", f"{result.task}, {result.state}", *figures, share, shortened(result.problem)])
     heading = ["events", "task", "M events per CPU-s", "CPU s", "peak MiB", "index size", ""]
     return padded(heading, lines, 2) if lines else ""
 
 
 def report(results: list[Result], scaling: list[list[Result]], facts: dict[str, str], notes: list[str]) -> str:
     judged = padded(["bar", "measured", "demanded", ""], [bar.cells() for bar in bars(results, scaling)], 1)
-    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), judged, speeds(results), sizes(results), scaling_table(scaling)]
-    parts.append("".join(f"- {note}\n" for note in notes))
+    told = "".join(f"- {name}: {value}\n" for name, value in facts.items())
+    parts = [told, judged, speeds(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
     return "\n".join(part for part in parts if part)
 
 
@@ -187,5 +205,6 @@ def as_json(results: list[Result], scaling: list[list[Result]], facts: dict[str,
         return [{**asdict(result), "speed": result.speed, "index_share": result.index_share} for result in some]
 
     judged = [{**asdict(bar), "verdict": bar.verdict.strip("*")} for bar in bars(results, scaling)]
-    document = {"machine": facts, "bars": judged, "results": listed(results), "scaling": [listed(step) for step in scaling], "notes": notes}
+    steps = [listed(step) for step in scaling]
+    document = {"machine": facts, "bars": judged, "results": listed(results), "scaling": steps, "notes": notes}
     return json.dumps(document, indent=1) + "\n"

@@ -12,10 +12,15 @@ HERE = Path(__file__).resolve().parent
 OURS = "weft"
 COLD, WARM, BARE = "cold", "warm", "no index"
 # Tasks: the first column of the table, in its order.
-INFLATE, INDEX, PAIRS, GROUPS, FILTER, STATS, REPORT = (
-    "inflate only", "index", "group by cat, name", "group by 1 s, cat, name, pid, file", f"calls of {ONE_NAME}", "statistics", "posix report, 1 s",
+TASKS = (
+    INFLATE := "inflate only",
+    INDEX := "index",
+    PAIRS := "group by cat, name",
+    GROUPS := "group by 1 s, cat, name, pid, file",
+    FILTER := f"calls of {ONE_NAME}",
+    STATS := "statistics",
+    REPORT := "posix report, 1 s",
 )
-TASKS = (INFLATE, INDEX, PAIRS, GROUPS, FILTER, STATS, REPORT)
 
 
 @dataclass
@@ -100,6 +105,7 @@ def ours(weft: Path, group_by: Path, trace: Trace) -> list[Measurement]:
         asked(INDEX, COLD, index),
         grouped(PAIRS, BARE, [*by_pair, "--no-index"], pairs),
         grouped(PAIRS, WARM, by_pair, pairs),
+        grouped(GROUPS, BARE, [*by_all, "--no-index"], {"events": trace.events}),
         grouped(GROUPS, WARM, by_all, {"events": trace.events}),
         grouped(FILTER, WARM, [*by_pair, "--where-name", ONE_NAME], {"events": trace.matches}),
         asked(REPORT, COLD, report),
@@ -108,16 +114,16 @@ def ours(weft: Path, group_by: Path, trace: Trace) -> list[Measurement]:
 
 
 def dftracer_utils(bin_directory: Path, version: str, trace: Trace) -> list[Measurement]:
-    """The command line tools of dftracer-utils 0.0.14. Their `--no-auto-index` refuses to work without an index, so none is bare."""
+    """The command line tools of dftracer-utils 0.0.14. None is bare: with `--no-auto-index` they refuse to work."""
     quiet = ["-d", str(trace.directory), "--log-level", "off"]
     index = [str(bin_directory / "dftracer_index"), *quiet]
     view = [str(bin_directory / "dftracer_view"), *quiet]
     sums = ["--agg", "count,sum:dur,sum:size,min:dur,max:dur"]
 
     def asked(task: str, tool: str, command: list[str], **more) -> Measurement:
-        started = {} if task == INDEX else {"index": index}
+        state, before = (COLD, None) if task == INDEX else (WARM, index)
         at = trace.directory / ".dftindex"
-        return Measurement(task, COLD if task == INDEX else WARM, trace, f"{tool} {version}", command, index_at=at, **started, **more)
+        return Measurement(task, state, trace, f"{tool} {version}", command, index=before, index_at=at, **more)
 
     everything = {"events": trace.events}
     pairs = {"rows": trace.pairs, **everything}
@@ -128,23 +134,30 @@ def dftracer_utils(bin_directory: Path, version: str, trace: Trace) -> list[Meas
             GROUPS, "dftracer_view", [*view, "--group-by", "cat,name,pid,fhash", "--time-bucket", "1s", *sums],
             found=json_rows, expected=everything,
         ),
-        asked(FILTER, "dftracer_view", [*view, "--query", f'name == "{ONE_NAME}"'], found=json_rows, expected={"rows": trace.matches}),
-        asked(STATS, "dftracer_stats", [str(bin_directory / "dftracer_stats"), *quiet], found=number_after("Events Scanned"), expected=everything),
+        asked(
+            FILTER, "dftracer_view", [*view, "--query", f'name == "{ONE_NAME}"'],
+            found=json_rows, expected={"rows": trace.matches},
+        ),
+        asked(
+            STATS, "dftracer_stats", [str(bin_directory / "dftracer_stats"), *quiet],
+            found=number_after("Events Scanned"), expected=everything,
+        ),
     ]
 
 
 def old_index(bin_directory: Path, version: str, trace: Trace) -> Measurement:
     """`dftracer_index` of 0.0.12; its view cannot group."""
     command = [str(bin_directory / "dftracer_index"), "-d", str(trace.directory), "--log-level", "off"]
-    at, everything = trace.directory / ".dftindex", {"events": trace.events}
-    return Measurement(INDEX, COLD, trace, f"dftracer_index {version}", command, number_after("Events processed"), everything, index_at=at)
+    found, expected = number_after("Events processed"), {"events": trace.events}
+    at = trace.directory / ".dftindex"
+    return Measurement(INDEX, COLD, trace, f"dftracer_index {version}", command, found, expected, index_at=at)
 
 
 def dfanalyzer(bin_directory: Path, version: str, trace: Trace, work: Path) -> Measurement:
     settings = ["analyzer/preset=posix", "analyzer.time_granularity=1", f"hydra.run.dir={work / 'dfanalyzer'}"]
     command = [str(bin_directory / "dfanalyzer"), f"trace_path={trace.directory}", *settings]
-    everything = {"events": trace.events}
-    return Measurement(REPORT, COLD, trace, f"dfanalyzer {version}", command, number_after("Trace Count"), everything, slow=True)
+    found, expected = number_after("Trace Count"), {"events": trace.events}
+    return Measurement(REPORT, COLD, trace, f"dfanalyzer {version}", command, found, expected, slow=True)
 
 
 def engines(python: Path, versions: dict[str, str], trace: Trace) -> list[Measurement]:
@@ -156,8 +169,8 @@ def engines(python: Path, versions: dict[str, str], trace: Trace) -> list[Measur
     }
     return [
         Measurement(
-            task, BARE, trace, f"{title} {versions[engine]}", [str(python), str(HERE / "engine.py"), engine, query, *files],
-            last_object, expected,
+            task, BARE, trace, f"{title} {versions[engine]}",
+            [str(python), str(HERE / "engine.py"), engine, query, *files], last_object, expected,
         )
         for query, (task, expected) in queries.items()
         for engine, title in (("duckdb", "DuckDB"), ("polars", "Polars"))

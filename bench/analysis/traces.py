@@ -35,7 +35,7 @@ class Trace:
         return sum(file.stat().st_size for file in self.files)
 
     def copy_for(self, stack: str) -> "Trace":
-        """The same files (hard links) in a directory of their own: versions of dftracer-utils do not read each other's index."""
+        """The same files (hard links) in a directory of their own: dftracer-utils does not read other versions' index."""
         directory = self.directory.with_name(f"{self.directory.name}-{stack}")
         directory.mkdir(exist_ok=True)
         for file in self.files:
@@ -56,7 +56,7 @@ def size_below(directory: Path) -> int:
 
 
 def kept(directory: Path, key: str) -> dict | None:
-    """What is known of a directory made earlier with the same key; it is written last, so half a directory is never taken."""
+    """What is known of a directory made earlier with the same key. It is written last: half a directory is never taken."""
     try:
         known = json.loads((directory / "truth.json").read_text())
     except (OSError, ValueError):
@@ -64,9 +64,8 @@ def kept(directory: Path, key: str) -> dict | None:
     return known if known["key"] == key else None
 
 
-def generated(generator: Path, work: Path, events: int, forms: tuple[str, ...] = ("single", "multi", "run")) -> list[Trace]:
+def generated(generator: Path, directory: Path, events: int, forms: tuple[str, ...]) -> list[Trace]:
     """The job of crates/format/examples/generate_trace in the given forms."""
-    directory = work / f"generated-{events}"
     key = hashlib.sha256(generator.read_bytes()).hexdigest() + " ".join(forms)
     known = kept(directory, key)
     if known is None:
@@ -86,7 +85,8 @@ def faked(bin_directory: Path, work: Path, events: int) -> Trace:
     """What `dftracer_gen_fake_trace` makes: one file per rank."""
     directory = work / f"faked-{events}"
     steps = max(1, round(events / FAKE_RANKS / FAKE_EVENTS_PER_STEP))
-    epochs, steps = max(1, round(steps / 1000)), min(steps, 1000)
+    epochs = -(-steps // 1000)
+    steps //= epochs
     key = f"{epochs} {steps}"
     known = kept(directory, key)
     if known is None:
@@ -96,7 +96,8 @@ def faked(bin_directory: Path, work: Path, events: int) -> Trace:
         size = ["-p", str(FAKE_RANKS), "-H", "4", "-e", str(epochs), "-s", str(steps)]
         subprocess.run([program, "-o", str(directory / "fake"), *size], check=True, capture_output=True)
         count = "gzip -dc \"$1\"/*.gz | grep -c '\"ph\":\"X\"'"
-        counted = subprocess.run(["sh", "-c", count, "sh", str(directory / "fake")], check=True, capture_output=True, text=True)
+        command = ["sh", "-c", count, "sh", str(directory / "fake")]
+        counted = subprocess.run(command, check=True, capture_output=True, text=True)
         known = {"key": key, "events": int(counted.stdout)}
         (directory / "truth.json").write_text(json.dumps(known))
     return Trace("fake", directory / "fake", known["events"])

@@ -48,6 +48,10 @@ pub mod mark {
     pub const HOST_NUMBER: u16 = 4;
     /// The line had an `hhash` of its own.
     pub const HOST: u16 = 8;
+    /// The trace is one of ours.
+    pub const OWN: u16 = 16;
+    /// From this bit on, two bits: the unit of times, as a power of 1000 ns.
+    pub const UNIT: u32 = 5;
     /// From this bit on: [`weftline_format::quick::Form`].
     pub const FORM: u32 = 8;
 }

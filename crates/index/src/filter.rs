@@ -84,7 +84,8 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     pub(crate) fn new(filter: &Filter, dictionary: &Dictionary) -> Compiled {
-        let all = |strings: &crate::dictionary::Strings, test: &TextTest| strings.iter().map(|text| test(text)).collect();
+        let all =
+            |strings: &crate::dictionary::Strings, test: &TextTest| strings.iter().map(|text| test(text)).collect();
         Compiled {
             from_ns: filter.from_ns.unwrap_or(i64::MIN),
             to_ns: filter.to_ns.unwrap_or(i64::MAX),
@@ -119,9 +120,7 @@ impl Compiled {
     pub(crate) fn may_match(&self, group: &GroupMeta, map: &crate::scan::Renumber) -> bool {
         let time = !self.timed || group.time.is_some_and(|(start, end)| start < self.to_ns && end >= self.from_ns);
         let wanted = |tests: &Option<Vec<bool>>, set: &crate::segment::IdSet, map: &dyn Fn(u32) -> u32| {
-            tests.as_ref().is_none_or(|tests| {
-                set.any(|id| tests.get(map(id) as usize).copied().unwrap_or(false))
-            })
+            tests.as_ref().is_none_or(|tests| set.any(|id| tests.get(map(id) as usize).copied().unwrap_or(false)))
         };
         time && self.phases.is_none_or(|phases| group.phases & phases != 0)
             && wanted(&self.names, &group.names, &|id| map.name(id))
@@ -163,7 +162,8 @@ impl Compiled {
             let Some(tests) = tests else { return };
             let ids: &UInt32Array = batch.ids(ids);
             for (row, keep) in keep.iter_mut().enumerate() {
-                *keep &= if ids.is_valid(row) { tests.get(ids.value(row) as usize).copied().unwrap_or(false) } else { none };
+                *keep &=
+                    if ids.is_valid(row) { tests.get(ids.value(row) as usize).copied().unwrap_or(false) } else { none };
             }
         };
         by_id(&self.names, Column::Name, false);

@@ -59,7 +59,7 @@ pub fn locate(named: &[PathBuf], groups: &[String]) -> Result<Vec<Part>> {
     for path in named {
         let found = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => in_directory(path, groups)?,
-            Ok(_) => vec![part_of_files(&[path.clone()])],
+            Ok(_) => vec![part_of_files(std::slice::from_ref(path))],
             Err(_) if is_glob(path) => by_glob(path)?,
             Err(source) => return Err(IndexError::Io { path: path.clone(), source }),
         };

@@ -11,6 +11,8 @@
 //! | [`catalog`] | what the index covers and whether that is still true |
 //! | [`progress`] | how long work tells how far it is |
 //!
+//! `Run::lines` (`lines`) gives back the original lines: nothing but the order of members and the definitions of hashes is lost.
+//!
 //! Inside: `source` cuts files into tasks, `pipeline` gives them to threads, `rows` collects the columns of one task, `segment` writes and
 //! reads them. A run without an index goes through the same pipeline, into the consumer's hands in place of a file.
 //!
@@ -24,6 +26,7 @@ pub mod dictionary;
 mod error;
 pub mod filter;
 pub mod input;
+mod lines;
 mod pipeline;
 pub mod progress;
 mod rows;

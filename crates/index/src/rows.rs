@@ -6,14 +6,15 @@ mod people;
 
 use rustc_hash::FxHashMap;
 use weftline_format::Phase;
+use weftline_format::dialect::Reading;
 use weftline_format::quick::{INTEGERS, Record};
 
 use crate::column::{mark, phase_code};
 use crate::dictionary::{Kind, Strings};
 
 use columns::{Ids, Sparse, Texts};
-pub(crate) use pairs::{Late, Loose, Stitcher};
 use pairs::Pairs;
+pub(crate) use pairs::{Late, Loose, Stitcher};
 use people::People;
 
 /// Rows that are handed on at once: a row group.
@@ -62,6 +63,7 @@ pub(crate) struct Collector {
     pub definitions: Vec<Definition>,
     defined: [FxHashMap<String, String>; 3],
     pairs: Pairs,
+    reading_marks: u16,
     /// Lines that defined hashes, which are no rows.
     pub definition_lines: u64,
 }
@@ -77,6 +79,7 @@ impl Collector {
             definitions: Vec::new(),
             defined: Default::default(),
             pairs: Pairs::default(),
+            reading_marks: 0,
             definition_lines: 0,
         }
     }
@@ -84,6 +87,17 @@ impl Collector {
     /// Another file begins: what its lines do not say is not to be taken from the file before.
     pub(crate) fn begin_file(&mut self) {
         self.people.begin_file();
+    }
+
+    /// How the lines that follow are read.
+    pub(crate) fn set_reading(&mut self, reading: Reading) {
+        let unit = match reading.unit_ns {
+            1 => 0,
+            1_000 => 1,
+            1_000_000 => 2,
+            _ => 3,
+        };
+        self.reading_marks = unit << mark::UNIT | if reading.own { mark::OWN } else { 0 };
     }
 
     /// Takes up an event.
@@ -121,7 +135,9 @@ impl Collector {
         }
         rows.rest.set(row, record.rest);
         rows.extra.set(row, record.extra);
-        let mut marks = u16::from(record.form.bits()) << mark::FORM | if record.has_args { mark::ARGS } else { 0 };
+        let mut marks = self.reading_marks
+            | u16::from(record.form.bits()) << mark::FORM
+            | if record.has_args { mark::ARGS } else { 0 };
         if record.fhash_is_number {
             marks |= mark::FILE_NUMBER;
         }

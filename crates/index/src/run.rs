@@ -4,9 +4,9 @@ mod build;
 mod facts;
 
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::catalog::{Catalog, SourceEntry};
+use crate::catalog::SourceEntry;
 use crate::dictionary::Dictionary;
 use crate::input::{self, Part};
 use crate::pipeline;
@@ -17,6 +17,7 @@ use crate::segment::Segment;
 use crate::source::TraceFile;
 use crate::{IndexError, Result};
 
+pub use build::Peeked;
 pub use facts::{Source, Times};
 
 /// How a run is to be opened.
@@ -108,9 +109,8 @@ impl Run {
             }
             sources.extend(built.catalog.sources().map(|entry| Source::new(part, entry)));
         }
-        let (segments, dictionary, times) = facts::join(&segments)?;
-        let learned =
-            Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
+        let facts::Joined { segments, dictionary, times } = facts::join(&segments)?;
+        let learned = Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
         Ok(Run {
             content: Content::Indexed(segments),
             threads,
@@ -157,12 +157,9 @@ impl Run {
     }
 
     /// What the index of something that was named covers, without building it.
-    pub fn peek(named: &[PathBuf], groups: &[String]) -> Result<Vec<(Part, Option<(PathBuf, Catalog)>)>> {
+    pub fn peek(named: &[PathBuf], groups: &[String]) -> Result<Vec<Peeked>> {
         let parts = input::locate(named, groups)?;
-        Ok(parts.into_iter().map(|part| {
-            let found = build::find(&part);
-            (part, found)
-        }).collect())
+        parts.iter().map(build::peek).collect()
     }
 
     /// The parts: what was named, as directories and files.

@@ -120,9 +120,11 @@ impl Batch {
     fn select(&self, keep: &arrow_array::BooleanArray) -> Result<Batch> {
         let mut selected = Batch::new(keep.true_count());
         for (to, from) in selected.columns.iter_mut().zip(&self.columns) {
-            *to = from.as_ref().map(|column| arrow_select::filter::filter(column, keep)).transpose().map_err(|error| {
-                IndexError::Damaged { path: "(batch)".into(), why: error.to_string() }
-            })?;
+            *to = from
+                .as_ref()
+                .map(|column| arrow_select::filter::filter(column, keep))
+                .transpose()
+                .map_err(|error| IndexError::Damaged { path: "(batch)".into(), why: error.to_string() })?;
         }
         Ok(selected)
     }
@@ -200,13 +202,7 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// Reads one row group and hands on what matches.
-    fn group(
-        &self,
-        segment: &Segment,
-        renumber: &Renumber,
-        group: usize,
-        each: &mut dyn FnMut(&Batch),
-    ) -> Result<()> {
+    fn group(&self, segment: &Segment, renumber: &Renumber, group: usize, each: &mut dyn FnMut(&Batch)) -> Result<()> {
         let meta = &segment.meta.groups[group];
         let mut first = 0;
         for read in segment.read(group, &self.columns, BATCH_ROWS)? {
@@ -309,7 +305,8 @@ impl Run {
                         let (reader, (segment, renumber)) = (&reader, &segments[*place]);
                         scope.spawn(move || {
                             let mut batches = Vec::new();
-                            let taken = reader.group(segment, renumber, *group, &mut |batch| batches.push(batch.clone()));
+                            let taken =
+                                reader.group(segment, renumber, *group, &mut |batch| batches.push(batch.clone()));
                             taken.map(|()| batches)
                         })
                     })
@@ -338,8 +335,7 @@ impl Run {
         let threads = self.threads.min(groups.len()).max(1);
         let fold = || {
             let mut state = make();
-            loop {
-                let Some((place, group)) = groups.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            while let Some((place, group)) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let (segment, renumber) = &segments[*place];
                 reader.group(segment, renumber, *group, &mut |batch| each(&mut state, batch))?;
             }
@@ -362,7 +358,8 @@ impl Run {
     ) -> Result<(Vec<T>, Effort)> {
         let Content::Streamed(streamed) = &self.content else { return Ok((Vec::new(), Effort::default())) };
         let filter = &request.filter;
-        let by_id = filter.names.is_some() || filter.cats.is_some() || filter.files.is_some() || filter.processes.is_some();
+        let by_id =
+            filter.names.is_some() || filter.cats.is_some() || filter.files.is_some() || filter.processes.is_some();
         if by_id || streamed.may_have_pairs {
             self.prepare()?;
         }

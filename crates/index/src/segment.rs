@@ -65,8 +65,7 @@ pub(crate) fn columns(rows: Rows, maps: &Maps) -> (Columns, GroupMeta) {
     };
     let Rows { phase, ts, dur, name, cat, process, tid, file, id, integers, rest, extra, marks } = rows;
     let (ts, dur) = (ts.finish(count), dur.finish(count));
-    let (name, cat, process) =
-        (mapped(name, &maps.names), mapped(cat, &maps.cats), mapped(process, &maps.processes));
+    let (name, cat, process) = (mapped(name, &maps.names), mapped(cat, &maps.cats), mapped(process, &maps.processes));
     let file = file.finish(count, &maps.hashes);
     let mut meta = GroupMeta {
         rows: count as u64,

@@ -49,7 +49,8 @@ fn found(run: &Run) -> Counts {
             let (dur, ret) = (batch.ints(Column::Dur), batch.ints(ret));
             for row in (0..batch.rows()).filter(|row| batch.phases().value(*row) != phase_code(Phase::Metadata)) {
                 let file = files.is_valid(row).then(|| files.value(row));
-                let number = |column: &arrow_array::Int64Array| if column.is_valid(row) { column.value(row) } else { 0 };
+                let number =
+                    |column: &arrow_array::Int64Array| if column.is_valid(row) { column.value(row) } else { 0 };
                 all.push((names.value(row), cats.value(row), people.value(row), file, number(dur), number(ret)));
             }
         })

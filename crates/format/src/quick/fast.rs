@@ -4,8 +4,8 @@
 //! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
 
 use super::checked::push_member;
-use super::shapes::{Follows, ROOT, Shapes};
-use super::{INTEGERS, Record, Scratch};
+use super::shapes::{Follows, Place, Shapes};
+use super::{Record, Scratch};
 use crate::dialect::Reading;
 use crate::event::Phase;
 use crate::json::{Raw, Scanner, stops};
@@ -19,49 +19,14 @@ pub(super) enum Miss {
     Value,
 }
 
-/// Fields of the record while the event is read.
-struct Draft<'a> {
-    phase: Phase,
-    name: &'a str,
-    cat: &'a str,
-    pid: i64,
-    tid: i64,
+/// The members about time, as they stand.
+#[derive(Default)]
+struct Times {
     ts: Option<i64>,
     dur: Option<i64>,
+    /// The remainders of both ends in our own traces.
     ns: i64,
-    id: Option<i64>,
-    fhash: Option<Hash<'a>>,
-    hhash: Option<Hash<'a>>,
-    present: u32,
-    integers: [i64; INTEGERS.len()],
-    rest: Kept,
-    extra: Kept,
 }
-
-impl Default for Draft<'_> {
-    fn default() -> Self {
-        Draft {
-            phase: Phase::Instant,
-            name: "",
-            cat: "",
-            pid: 0,
-            tid: 0,
-            ts: None,
-            dur: None,
-            ns: 0,
-            id: None,
-            fhash: None,
-            hhash: None,
-            present: 0,
-            integers: [0; INTEGERS.len()],
-            rest: Kept::default(),
-            extra: Kept::default(),
-        }
-    }
-}
-
-/// A hash, and whether it is a number.
-type Hash<'a> = (&'a str, bool);
 
 /// Members that are kept as text: a stretch of the line, or put together elsewhere where they do not stand side by side.
 #[derive(Clone, Copy, Default)]
@@ -144,99 +109,86 @@ pub(super) fn event(
     each: &mut impl FnMut(&Record<'_>),
 ) -> Result<usize, Miss> {
     let bytes = text.as_bytes();
-    let mut draft = Draft::default();
-    let mut after = ROOT;
+    let mut record = Record::EMPTY;
+    let (mut times, mut rest, mut extra) = (Times::default(), Kept::default(), Kept::default());
+    let mut place = Place::START;
     loop {
-        after = shapes.next(after, bytes, at).ok_or(Miss::Link)?;
-        let node = shapes.node(after);
+        let node = shapes.next(&mut place, bytes, at).ok_or(Miss::Link)?;
         let key = at + node.key;
         at += node.len;
         match node.follows {
-            Follows::Name => (draft.name, at) = string(text, at)?,
-            Follows::Cat => (draft.cat, at) = string(text, at)?,
-            Follows::Phase => (draft.phase, at) = letter(bytes, at)?,
-            Follows::PhaseNumber => (draft.phase, at) = number(bytes, at)?,
-            Follows::Pid => (draft.pid, at) = integer(bytes, at)?,
-            Follows::Tid => (draft.tid, at) = integer(bytes, at)?,
+            Follows::Name => {
+                (record.name, at) = string(text, at)?;
+                place.follow(record.name);
+            }
+            Follows::Cat => (record.cat, at) = string(text, at)?,
+            Follows::Phase => (record.phase, at) = letter(bytes, at)?,
+            Follows::PhaseNumber => (record.phase, at) = number(bytes, at)?,
+            Follows::Pid => (record.pid, at) = integer(bytes, at)?,
+            Follows::Tid => (record.tid, at) = integer(bytes, at)?,
             Follows::Ts => {
                 let (ts, end) = integer(bytes, at)?;
-                (draft.ts, at) = (Some(ts), end);
+                (times.ts, at) = (Some(ts), end);
             }
             Follows::Dur => {
                 let (dur, end) = integer(bytes, at)?;
-                (draft.dur, at) = (Some(dur), end);
+                (times.dur, at) = (Some(dur), end);
             }
             Follows::Ns => {
-                (draft.ns, at) = integer(bytes, at)?;
-                if !(1..1_000_000).contains(&draft.ns) {
+                (times.ns, at) = integer(bytes, at)?;
+                if !(1..1_000_000).contains(&times.ns) {
                     return Err(Miss::Value);
                 }
             }
             Follows::Id => {
                 let (id, end) = integer(bytes, at)?;
-                (draft.id, at) = (Some(id), end);
+                (record.id, at) = (Some(id), end);
             }
-            Follows::Fhash => (draft.fhash, at) = hash(text, at)?,
-            Follows::Hhash => (draft.hhash, at) = hash(text, at)?,
+            Follows::Fhash => (record.fhash, record.fhash_is_number, at) = hash(text, at)?,
+            Follows::Hhash => (record.hhash, record.hhash_is_number, at) = hash(text, at)?,
             Follows::Integer(column) => {
                 if let Ok((v, end)) = integer(bytes, at) {
-                    draft.integers[usize::from(column)] = v;
-                    draft.present |= 1 << column;
+                    record.integers[usize::from(column)] = v;
+                    record.present |= 1 << column;
                     at = end;
                 } else if too_long(bytes, at) {
                     return Err(Miss::Value);
                 } else {
                     let member = Member::read(bytes, key, at, Depth::Arguments)?;
-                    draft.rest.add(text, &member, node.closely, &mut scratch.rest);
+                    rest.add(text, &member, node.closely, &mut scratch.rest);
                     at = member.end;
                 }
             }
             Follows::Rest => {
                 let member = Member::read(bytes, key, at, Depth::Arguments)?;
-                draft.rest.add(text, &member, node.closely, &mut scratch.rest);
+                rest.add(text, &member, node.closely, &mut scratch.rest);
                 at = member.end;
             }
             Follows::Extra => {
                 let member = Member::read(bytes, key, at, Depth::Event)?;
-                draft.extra.add(text, &member, node.closely, &mut scratch.extra);
+                extra.add(text, &member, node.closely, &mut scratch.extra);
                 at = member.end;
             }
             Follows::End { form, has_args } => {
-                let (start_ns, dur_ns) = draft.times(reading).ok_or(Miss::Value)?;
-                let (fhash, fhash_is_number) = draft.fhash.unzip();
-                let (hhash, hhash_is_number) = draft.hhash.unzip();
-                each(&Record {
-                    phase: draft.phase,
-                    name: draft.name,
-                    cat: draft.cat,
-                    pid: draft.pid,
-                    tid: draft.tid,
-                    start_ns,
-                    dur_ns,
-                    id: draft.id,
-                    fhash,
-                    hhash,
-                    fhash_is_number: fhash_is_number.unwrap_or(false),
-                    hhash_is_number: hhash_is_number.unwrap_or(false),
-                    present: draft.present,
-                    integers: draft.integers,
-                    rest: draft.rest.text(text, &scratch.rest),
-                    extra: draft.extra.text(text, &scratch.extra),
-                    has_args,
-                    form,
-                });
+                (record.start_ns, record.dur_ns) = times.in_ns(reading).ok_or(Miss::Value)?;
+                (record.form, record.has_args) = (form, has_args);
+                // Borrowed from the scratch only now, because it was written to until here.
+                let mut record = record;
+                record.rest = rest.text(text, &scratch.rest);
+                record.extra = extra.text(text, &scratch.extra);
+                each(&record);
                 return Ok(at);
             }
         }
     }
 }
 
-impl Draft<'_> {
+impl Times {
     /// Start and duration, where they are exact and fit.
     #[inline]
-    fn times(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
+    fn in_ns(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
         if reading.own {
-            return self.own_times();
+            return self.own_in_ns();
         }
         let scaled = |v: Option<i64>| v.map_or(Some(None), |v| v.checked_mul(reading.unit_ns).map(Some));
         let (start, dur) = (scaled(self.ts)?, scaled(self.dur)?);
@@ -247,7 +199,7 @@ impl Draft<'_> {
     }
 
     /// Ours: whole microseconds, and the remainders of both ends.
-    fn own_times(&self) -> Option<(Option<i64>, Option<i64>)> {
+    fn own_in_ns(&self) -> Option<(Option<i64>, Option<i64>)> {
         let Some(ts) = self.ts else {
             return (self.dur.is_none() && self.ns == 0).then_some((None, None));
         };
@@ -307,21 +259,21 @@ fn number(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
     Ok((phase, at + 1))
 }
 
+/// A hash, whether it is a number, and where it ends.
 #[inline(always)]
-fn hash(text: &str, at: usize) -> Result<(Option<Hash<'_>>, usize), Miss> {
+fn hash(text: &str, at: usize) -> Result<(Option<&str>, bool, usize), Miss> {
     let bytes = text.as_bytes();
     match bytes.get(at) {
         Some(b'"') => {
             let (inside, end) = string(text, at + 1)?;
-            Ok((Some((inside, false)), end))
+            Ok((Some(inside), false, end))
         }
         Some(b'1'..=b'9') => {
-            let len = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
-            if is_fraction(bytes, at + len) {
+            let end = at + bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+            if is_fraction(bytes, end) {
                 return Err(Miss::Value);
             }
-            let digits = text.get(at..at + len).ok_or(Miss::Value)?;
-            Ok((Some((digits, true)), at + len))
+            Ok((Some(text.get(at..end).ok_or(Miss::Value)?), true, end))
         }
         _ => Err(Miss::Value),
     }

@@ -16,12 +16,9 @@ fn shown(record: &Record<'_>) -> String {
 /// All that a scan finds.
 fn found(quick: &mut Quick, text: &[u8], last: bool) -> (Vec<String>, usize) {
     let out = std::cell::RefCell::new(Vec::new());
-    let used = quick.scan(
-        text,
-        last,
-        &mut |record| out.borrow_mut().push(shown(record)),
-        &mut |aside| out.borrow_mut().push(format!("{aside:?}")),
-    );
+    let used = quick.scan(text, last, &mut |record| out.borrow_mut().push(shown(record)), &mut |aside| {
+        out.borrow_mut().push(format!("{aside:?}"))
+    });
     (out.into_inner(), used)
 }
 
@@ -308,9 +305,10 @@ fn usual_line() -> impl Strategy<Value = String> {
     let ph = odd(prop_oneof![Just("\"X\""), Just("1"), Just("\"M\"")].prop_map(str::to_owned).boxed());
     (top, ph, arguments, proptest::option::of((key(), value())), space()).prop_map(
         |((name, pid, ts, dur, ns), ph, arguments, more, space)| {
-            let mut members: Vec<(String, String)> = [("name", name), ("pid", pid), ("ts", ts), ("dur", dur), ("ph", ph)]
-                .map(|(key, value)| (key.to_owned(), value))
-                .into();
+            let mut members: Vec<(String, String)> =
+                [("name", name), ("pid", pid), ("ts", ts), ("dur", dur), ("ph", ph)]
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .into();
             members.push(("ns".to_owned(), ns));
             members.push(("args".to_owned(), joined(&arguments, space)));
             members.extend(more);
@@ -330,7 +328,8 @@ fn odd_line() -> impl Strategy<Value = String> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    let garbage = proptest::sample::select(vec!["junk", "{\"a\":", "[", "]", "{}", "\"k\":1", "{\"ph\"", "\u{feff}", "}"]);
+    let garbage =
+        proptest::sample::select(vec!["junk", "{\"a\":", "[", "]", "{}", "\"k\":1", "{\"ph\"", "\u{feff}", "}"]);
     let line = prop_oneof![8 => usual_line(), 4 => odd_line(), 1 => garbage.prop_map(str::to_owned)];
     let end = proptest::sample::select(vec!["\n", "\n", "\r\n", ",\n", "", "]\n[", " "]);
     proptest::collection::vec((line, end), 1..12)

@@ -84,13 +84,13 @@ impl<'a, S: Sink> Worker<'a, S> {
             Work::Files(files) => files.into_iter().try_for_each(|file| self.whole_file(number, file)),
             Work::Members { file, members } => {
                 self.begin(file);
-                self.quick.set_reading(Sniff::own().reading);
+                self.set_reading(Sniff::own().reading);
                 members.iter().for_each(|member| self.member(member));
                 self.end_of_file(number)
             }
             Work::Text { file, sniff, pieces } => {
                 self.begin(file);
-                self.quick.set_reading(sniff.reading);
+                self.set_reading(sniff.reading);
                 for (text, place) in &pieces {
                     self.text(text, *place, true);
                 }
@@ -105,6 +105,11 @@ impl<'a, S: Sink> Worker<'a, S> {
     fn begin(&mut self, file: usize) {
         self.seen = Seen { file, ..Seen::default() };
         self.collector.begin_file();
+    }
+
+    fn set_reading(&mut self, reading: Reading) {
+        self.quick.set_reading(reading);
+        self.collector.set_reading(reading);
     }
 
     fn whole_file(&mut self, task: u64, file: usize) -> Result<()> {
@@ -129,11 +134,11 @@ impl<'a, S: Sink> Worker<'a, S> {
             match block {
                 Block::Members(members) => {
                     self.seen.dialect = Some(Dialect::Weftline);
-                    self.quick.set_reading(Sniff::own().reading);
+                    self.set_reading(Sniff::own().reading);
                     members.iter().for_each(|member| self.member(member));
                 }
                 Block::Text { mut bytes, place, last } => {
-                    self.quick.set_reading(sniff.reading);
+                    self.set_reading(sniff.reading);
                     let used = self.text(&bytes, place, last || bytes.len() > MAX_CARRY);
                     bytes.drain(..used);
                     carry = bytes;

@@ -110,13 +110,7 @@ pub(crate) struct Stitcher {
 
 impl Stitcher {
     /// Takes the loose ends of the next group; `process` says what a collector's process is called there. `late` hears of durations.
-    pub(crate) fn group(
-        &mut self,
-        group: usize,
-        loose: Loose,
-        process: &[u32],
-        late: &mut impl FnMut(Late),
-    ) {
+    pub(crate) fn group(&mut self, group: usize, loose: Loose, process: &[u32], late: &mut impl FnMut(Late)) {
         let thread = |(id, tid): Thread| (process[id as usize], tid);
         for (key, ts) in loose.ends {
             if let Some(begun) = self.open.get_mut(&thread(key)).and_then(Vec::pop) {

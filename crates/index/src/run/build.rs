@@ -30,6 +30,30 @@ pub(super) fn find(part: &Part) -> Option<(PathBuf, Catalog)> {
     places.into_iter().flatten().find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
 }
 
+/// An index that was only looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peeked {
+    /// Where it is; nothing when there is none.
+    pub directory: Option<PathBuf>,
+    /// What it covers.
+    pub catalog: Catalog,
+    /// Trace files that the next question would have to read.
+    pub to_read: usize,
+    /// Trace files that there are.
+    pub files: usize,
+}
+
+/// Looks at the index of a part.
+pub(super) fn peek(part: &Part) -> Result<Peeked> {
+    let (directory, catalog) = find(part).map_or_else(Default::default, |(place, catalog)| (Some(place), catalog));
+    let to_read = plan(part, &stats_of(part)?, &catalog).read.len();
+    Ok(Peeked { directory, catalog, to_read, files: part.files.len() })
+}
+
+fn stats_of(part: &Part) -> Result<BTreeMap<PathBuf, Stat>> {
+    part.files.iter().map(|file| Ok((file.clone(), Stat::of(&part.path(file))?))).collect()
+}
+
 /// A part's file, or what is new of it.
 struct Piece {
     file: PathBuf,
@@ -45,10 +69,7 @@ struct Plan {
 
 /// Makes sure that the index covers all files of a part as they are now.
 pub(super) fn complete(part: &Part, threads: usize, progress: &dyn Progress) -> Result<Built> {
-    let mut stats = BTreeMap::new();
-    for file in &part.files {
-        stats.insert(file.clone(), Stat::of(&part.path(file))?);
-    }
+    let stats = stats_of(part)?;
     if let Some((directory, catalog)) = find(part) {
         let plan = plan(part, &stats, &catalog);
         if plan.read.is_empty() && plan.keep.len() == catalog.segments.len() {
@@ -120,7 +141,8 @@ fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan
         .collect();
     let keeps = |segment: &&SegmentEntry| !segment.sources.iter().any(|source| again.contains(&*source.file));
     let keep: Vec<SegmentEntry> = catalog.segments.iter().filter(keeps).cloned().collect();
-    let kept: BTreeSet<&str> = keep.iter().flat_map(|segment| segment.sources.iter().map(|s| s.file.as_str())).collect();
+    let kept: BTreeSet<&str> =
+        keep.iter().flat_map(|segment| segment.sources.iter().map(|s| s.file.as_str())).collect();
     let mut read = Vec::new();
     for (file, stat) in stats {
         let name = &*file.to_string_lossy();
@@ -167,7 +189,11 @@ fn write_segment(
         marks.push(mark_of(&path, piece.stat.size)?);
         files.push(TraceFile { path, size: piece.stat.size, from: piece.from });
     }
-    let stem = tempfile::Builder::new().prefix("s-").rand_bytes(8).tempfile_in(directory).map_err(IndexError::io(directory))?;
+    let stem = tempfile::Builder::new()
+        .prefix("s-")
+        .rand_bytes(8)
+        .tempfile_in(directory)
+        .map_err(IndexError::io(directory))?;
     let name = stem.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let writer = SegmentWriter::create(directory, &name)?;
     let gathered = pipeline::run(&files, threads, &writer, progress)?;
@@ -196,7 +222,9 @@ fn writable(part: &Part) -> Result<PathBuf> {
     }
     let cache = part.in_cache().ok_or_else(|| IndexError::Io {
         path: beside,
-        source: std::io::Error::other("cannot be written, and there is no cache directory (set XDG_CACHE_HOME or HOME)"),
+        source: std::io::Error::other(
+            "cannot be written, and there is no cache directory (set XDG_CACHE_HOME or HOME)",
+        ),
     })?;
     fs::create_dir_all(&cache).map_err(IndexError::io(&cache))?;
     Ok(cache)

@@ -97,8 +97,15 @@ impl Source {
     }
 }
 
+/// The segments of a run with common ids.
+pub(super) struct Joined {
+    pub segments: Vec<(Segment, Renumber)>,
+    pub dictionary: Dictionary,
+    pub times: Times,
+}
+
 /// Opens segments, and gives their ids common numbers.
-pub(super) fn join(names: &[(PathBuf, String)]) -> Result<(Vec<(Segment, Renumber)>, Dictionary, Times)> {
+pub(super) fn join(names: &[(PathBuf, String)]) -> Result<Joined> {
     let mut opened = Vec::with_capacity(names.len());
     let mut times = Times::default();
     for (directory, name) in names {
@@ -159,7 +166,7 @@ pub(super) fn join(names: &[(PathBuf, String)]) -> Result<(Vec<(Segment, Renumbe
         }
     }
     let segments = opened.into_iter().zip(renumbers).map(|((segment, _), renumber)| (segment, renumber)).collect();
-    Ok((segments, all, times))
+    Ok(Joined { segments, dictionary: all, times })
 }
 
 fn resolve_host(process: &mut Process, name: Option<&str>) {

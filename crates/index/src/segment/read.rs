@@ -19,6 +19,8 @@ use crate::{IndexError, Result};
 
 /// A segment that can be read from several threads.
 pub(crate) struct Segment {
+    directory: PathBuf,
+    name: String,
     path: PathBuf,
     file: File,
     metadata: ArrowReaderMetadata,
@@ -37,7 +39,15 @@ impl Segment {
         let text = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == META_KEY)?.value.as_deref());
         let damaged = |why: String| IndexError::Damaged { path: path.clone(), why };
         let meta = serde_json::from_str(text.unwrap_or_default()).map_err(|error| damaged(error.to_string()))?;
-        Ok(Segment { path, file, metadata, meta })
+        Ok(Segment { directory: directory.to_owned(), name: name.to_owned(), path, file, metadata, meta })
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The batches of a row group.

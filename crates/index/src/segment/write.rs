@@ -80,16 +80,9 @@ impl SegmentWriter {
     }
 
     /// Writes the end of the file, and the strings. How large both are.
-    pub(crate) fn finish(
-        self,
-        directory: &Path,
-        name: &str,
-        tables: &Tables,
-        late: &[Late],
-    ) -> Result<u64> {
+    pub(crate) fn finish(self, directory: &Path, name: &str, tables: &Tables, late: &[Late]) -> Result<u64> {
         let bad = IndexError::damaged(&self.path);
-        let Appender { mut writer, mut metas, .. } =
-            self.appender.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Appender { mut writer, mut metas, .. } = self.appender.into_inner().unwrap_or_else(PoisonError::into_inner);
         for late in late {
             let meta = &mut metas[late.at.group];
             meta.late.push((late.at.row, late.dur));
@@ -128,7 +121,10 @@ impl Sink for SegmentWriter {
         }
         let mut appender = self.appender.lock().unwrap_or_else(PoisonError::into_inner);
         appender.waiting.insert(group, (chunks, meta));
-        while let Some((chunks, meta)) = { let next = appender.next; appender.waiting.remove(&next) } {
+        while let Some((chunks, meta)) = {
+            let next = appender.next;
+            appender.waiting.remove(&next)
+        } {
             let Appender { writer, next, metas, .. } = &mut *appender;
             let mut row_group = writer.next_row_group().map_err(&bad)?;
             for chunk in chunks {
@@ -152,11 +148,11 @@ pub(super) fn strings_path(directory: &Path, name: &str) -> PathBuf {
 
 /// Which table a row of the strings file belongs to.
 pub(super) mod table {
-    pub const NAMES: u8 = 0;
-    pub const CATS: u8 = 1;
-    pub const HASHES: u8 = 2;
+    pub(in crate::segment) const NAMES: u8 = 0;
+    pub(in crate::segment) const CATS: u8 = 1;
+    pub(in crate::segment) const HASHES: u8 = 2;
     /// From here on: definitions, by their kind.
-    pub const DEFINED: u8 = 3;
+    pub(in crate::segment) const DEFINED: u8 = 3;
 }
 
 pub(super) fn kinds() -> [Kind; 3] {
@@ -185,11 +181,8 @@ fn write_strings(path: &Path, tables: &Tables) -> Result<u64> {
         Field::new("meaning", DataType::Utf8, true),
     ];
     let schema = Arc::new(Schema::new(fields));
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(UInt8Array::from(kind)),
-        Arc::new(StringArray::from(text)),
-        Arc::new(StringArray::from(meaning)),
-    ];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(UInt8Array::from(kind)), Arc::new(StringArray::from(text)), Arc::new(StringArray::from(meaning))];
     let damaged = |why: String| IndexError::Damaged { path: path.to_owned(), why };
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| damaged(error.to_string()))?;
     let file = File::create(path).map_err(IndexError::io(path))?;

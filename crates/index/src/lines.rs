@@ -1,0 +1,96 @@
+//! The original lines again, from the index: equal as JSON. Lines that define hashes are not among them; the dictionary has those.
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type};
+use arrow_array::{Array as _, RecordBatch};
+use weftline_format::Phase;
+use weftline_format::dialect::Reading;
+use weftline_format::quick::{Form, INTEGERS, Record, rebuild};
+
+use crate::column::{Column, mark, phase_of};
+use crate::pipeline::Tables;
+use crate::run::{Content, Run};
+use crate::segment::{Segment, strings_of};
+use crate::{IndexError, Result};
+
+const ROWS: usize = 8 << 10;
+
+impl Run {
+    /// Calls `each` for every line of an indexed run, in the order of the files.
+    pub fn lines(&self, mut each: impl FnMut(&str)) -> Result<()> {
+        let Content::Indexed(segments) = &self.content else {
+            let path = self.parts().first().map(|part| part.base.clone()).unwrap_or_default();
+            return Err(IndexError::Io {
+                path,
+                source: std::io::Error::other("lines are made from an index; open it with one"),
+            });
+        };
+        for (segment, _) in segments {
+            let tables = strings_of(segment.directory(), segment.name())?;
+            self.lines_of(segment, &tables, &mut each)?;
+        }
+        Ok(())
+    }
+
+    fn lines_of(&self, segment: &Segment, tables: &Tables, each: &mut impl FnMut(&str)) -> Result<()> {
+        let columns: Vec<Column> = Column::all().collect();
+        for group in 0..segment.meta.groups.len() {
+            for batch in segment.read(group, &columns, ROWS)? {
+                let batch = batch?;
+                for row in 0..batch.num_rows() {
+                    each(&line(&batch, row, segment, tables));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(batch: &RecordBatch, row: usize, segment: &Segment, tables: &Tables) -> String {
+    let array = |column: Column| batch.column(column.place());
+    let number = |column: Column| {
+        let array = array(column).as_primitive::<Int64Type>();
+        array.is_valid(row).then(|| array.value(row))
+    };
+    let id = |column: Column| array(column).as_primitive::<UInt32Type>().value(row);
+    let text = |column: Column| {
+        let array = array(column).as_string::<i32>();
+        if array.is_valid(row) { array.value(row) } else { "" }
+    };
+    let marks = array(Column::Marks).as_primitive::<UInt16Type>().value(row);
+    let phase = phase_of(array(Column::Phase).as_primitive::<UInt8Type>().value(row)).unwrap_or(Phase::Instant);
+    let process = &segment.meta.processes[id(Column::Process) as usize];
+    let files = array(Column::File).as_primitive::<UInt32Type>();
+    // A hash that begins so was made from `fname`, which is among the other arguments.
+    let file = files.is_valid(row).then(|| tables.hashes.get(files.value(row))).filter(|hash| !hash.starts_with('='));
+    let (mut present, mut integers) = (0, [0; INTEGERS.len()]);
+    for (place, value) in integers.iter_mut().enumerate() {
+        if let Some(known) = number(Column::Integer(place as u8)) {
+            (*value, present) = (known, present | 1 << place);
+        }
+    }
+    // The duration of these is that of their pair.
+    let paired = matches!(phase, Phase::Begin | Phase::AsyncBegin);
+    let record = Record {
+        phase,
+        name: tables.names.get(id(Column::Name)),
+        cat: tables.cats.get(id(Column::Cat)),
+        pid: process.pid,
+        tid: array(Column::Tid).as_primitive::<Int64Type>().value(row),
+        start_ns: number(Column::Ts),
+        dur_ns: number(Column::Dur).filter(|_| !paired),
+        id: number(Column::Id),
+        fhash: file,
+        hhash: (marks & mark::HOST != 0).then_some(process.hhash.as_str()),
+        fhash_is_number: marks & mark::FILE_NUMBER != 0,
+        hhash_is_number: marks & mark::HOST_NUMBER != 0,
+        present,
+        integers,
+        rest: text(Column::Rest),
+        extra: text(Column::Extra),
+        has_args: marks & mark::ARGS != 0,
+        form: Form::from_bits((marks >> mark::FORM) as u8),
+    };
+    let reading = Reading { own: marks & mark::OWN != 0, unit_ns: 1000_i64.pow(u32::from(marks >> mark::UNIT & 3)) };
+    rebuild(&record, reading)
+}
