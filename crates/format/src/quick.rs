@@ -76,30 +76,6 @@ pub struct Record<'a> {
     pub form: Form,
 }
 
-impl Record<'_> {
-    /// A record that says nothing.
-    const EMPTY: Record<'static> = Record {
-        phase: Phase::Instant,
-        name: "",
-        cat: "",
-        pid: 0,
-        tid: 0,
-        start_ns: None,
-        dur_ns: None,
-        id: None,
-        fhash: None,
-        hhash: None,
-        fhash_is_number: false,
-        hhash_is_number: false,
-        present: 0,
-        integers: [0; INTEGERS.len()],
-        rest: "",
-        extra: "",
-        has_args: false,
-        form: Form(0),
-    };
-}
-
 /// What the line had, where a record cannot show it otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Form(u8);

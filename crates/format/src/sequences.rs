@@ -29,11 +29,11 @@ impl Sequences {
         }
     }
 
-    /// What is missing, and what is there twice.
-    pub fn judge(self, damage: &mut Damage) {
+    /// What is missing, and what is there twice. `whole`: the file was read from its start, so that each image begins with 0.
+    pub fn judge(self, whole: bool, damage: &mut Damage) {
         for (image, mut seen) in self.seen {
             seen.sort_unstable();
-            let mut expected = 0;
+            let mut expected = seen.first().filter(|_| !whole).map_or(0, |(number, _)| *number);
             for (number, at) in seen {
                 let place = Place::File(at);
                 if number < expected {

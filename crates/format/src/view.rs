@@ -70,6 +70,10 @@ impl Fields {
         })
     }
 
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
     pub(crate) fn has(self, other: Fields) -> bool {
         self.0 & other.0 != 0
     }

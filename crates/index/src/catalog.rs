@@ -199,6 +199,11 @@ impl Catalog {
         Ok(())
     }
 
+    /// Takes a catalog away; nothing happens where there is none.
+    pub(crate) fn remove(directory: &Path) {
+        let _ = fs::remove_file(directory.join(FILE));
+    }
+
     /// All trace files in it.
     pub fn sources(&self) -> impl Iterator<Item = &SourceEntry> {
         self.segments.iter().flat_map(|segment| &segment.sources)

@@ -162,7 +162,7 @@ pub(crate) fn run<S: Sink>(
     if let Some(error) = state.error {
         return Err(error);
     }
-    state.stitching.judge(&mut state.files);
+    state.stitching.judge(files, &mut state.files);
     Ok(Gathered { files: state.files, tables: state.tables, late: state.late, states, groups: state.groups })
 }
 

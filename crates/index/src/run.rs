@@ -94,8 +94,18 @@ impl Run {
         if options.no_index {
             return Run::streamed(parts, threads, options);
         }
+        match Run::indexed(&parts, threads, options) {
+            // Somebody damaged the index, or another builder has just replaced it: it is only a copy.
+            Err(IndexError::Damaged { .. }) => build::discard(&parts),
+            Err(IndexError::Io { path, .. }) if build::is_of_index(&path) => {}
+            other => return other,
+        }
+        Run::indexed(&parts, threads, options)
+    }
+
+    fn indexed(parts: &[Part], threads: usize, options: &OpenOptions) -> Result<Run> {
         let (mut segments, mut index, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-        for part in &parts {
+        for part in parts {
             let built = build::complete(part, threads, &*options.progress)?;
             index.push(IndexState {
                 directory: built.directory.clone(),
@@ -115,7 +125,7 @@ impl Run {
             content: Content::Indexed(segments),
             threads,
             progress: Arc::clone(&options.progress),
-            parts,
+            parts: parts.to_vec(),
             learned: RwLock::new(learned),
             index,
         })

@@ -4,8 +4,8 @@
 //! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
 
 use super::checked::push_member;
-use super::shapes::{Follows, Place, Shapes};
-use super::{Record, Scratch};
+use super::shapes::{Follows, Place, Shapes, slot};
+use super::{INTEGERS, Record, Scratch};
 use crate::dialect::Reading;
 use crate::event::Phase;
 use crate::json::{Raw, Scanner, stops};
@@ -19,13 +19,15 @@ pub(super) enum Miss {
     Value,
 }
 
-/// The members about time, as they stand.
-#[derive(Default)]
-struct Times {
-    ts: Option<i64>,
-    dur: Option<i64>,
-    /// The remainders of both ends in our own traces.
-    ns: i64,
+/// The values of an event while it is read.
+struct Draft<'a> {
+    phase: Phase,
+    integers: [i64; slot::INTEGER_SLOTS],
+    /// Which of them are there.
+    present: u32,
+    texts: [Option<&'a str>; slot::TEXT_SLOTS],
+    /// Bit `i`: text `i` is a number.
+    numbers: u32,
 }
 
 /// Members that are kept as text: a stretch of the line, or put together elsewhere where they do not stand side by side.
@@ -109,49 +111,26 @@ pub(super) fn event(
     each: &mut impl FnMut(&Record<'_>),
 ) -> Result<usize, Miss> {
     let bytes = text.as_bytes();
-    let mut record = Record::EMPTY;
-    let (mut times, mut rest, mut extra) = (Times::default(), Kept::default(), Kept::default());
+    let mut draft = Draft {
+        phase: Phase::Instant,
+        integers: [0; slot::INTEGER_SLOTS],
+        present: 0,
+        texts: [None; slot::TEXT_SLOTS],
+        numbers: 0,
+    };
+    let (mut rest, mut extra) = (Kept::default(), Kept::default());
     let mut place = Place::START;
     loop {
         let node = shapes.next(&mut place, bytes, at).ok_or(Miss::Link)?;
-        let key = at + node.key;
-        at += node.len;
+        let key = at + usize::from(node.key);
+        at += usize::from(node.len);
         match node.follows {
-            Follows::Name => {
-                (record.name, at) = string(text, at)?;
-                place.follow(record.name);
-            }
-            Follows::Cat => (record.cat, at) = string(text, at)?,
-            Follows::Phase => (record.phase, at) = letter(bytes, at)?,
-            Follows::PhaseNumber => (record.phase, at) = number(bytes, at)?,
-            Follows::Pid => (record.pid, at) = integer(bytes, at)?,
-            Follows::Tid => (record.tid, at) = integer(bytes, at)?,
-            Follows::Ts => {
-                let (ts, end) = integer(bytes, at)?;
-                (times.ts, at) = (Some(ts), end);
-            }
-            Follows::Dur => {
-                let (dur, end) = integer(bytes, at)?;
-                (times.dur, at) = (Some(dur), end);
-            }
-            Follows::Ns => {
-                (times.ns, at) = integer(bytes, at)?;
-                if !(1..1_000_000).contains(&times.ns) {
-                    return Err(Miss::Value);
-                }
-            }
-            Follows::Id => {
-                let (id, end) = integer(bytes, at)?;
-                (record.id, at) = (Some(id), end);
-            }
-            Follows::Fhash => (record.fhash, record.fhash_is_number, at) = hash(text, at)?,
-            Follows::Hhash => (record.hhash, record.hhash_is_number, at) = hash(text, at)?,
-            Follows::Integer(column) => {
+            Follows::Integer(slot) => {
                 if let Ok((v, end)) = integer(bytes, at) {
-                    record.integers[usize::from(column)] = v;
-                    record.present |= 1 << column;
+                    draft.integers[usize::from(slot) % slot::INTEGER_SLOTS] = v;
+                    draft.present |= 1 << slot;
                     at = end;
-                } else if too_long(bytes, at) {
+                } else if usize::from(slot) >= INTEGERS.len() || too_long(bytes, at) {
                     return Err(Miss::Value);
                 } else {
                     let member = Member::read(bytes, key, at, Depth::Arguments)?;
@@ -159,6 +138,22 @@ pub(super) fn event(
                     at = member.end;
                 }
             }
+            Follows::Text(slot) => {
+                let (inside, end) = string(text, at)?;
+                draft.texts[usize::from(slot) % slot::TEXT_SLOTS] = Some(inside);
+                at = end;
+                if slot == slot::NAME {
+                    place.follow(inside);
+                }
+            }
+            Follows::Hash(slot) => {
+                let (hash, is_number, end) = hash(text, at)?;
+                draft.texts[usize::from(slot) % slot::TEXT_SLOTS] = Some(hash);
+                draft.numbers |= u32::from(is_number) << slot;
+                at = end;
+            }
+            Follows::Phase => (draft.phase, at) = letter(bytes, at)?,
+            Follows::PhaseNumber => (draft.phase, at) = number(bytes, at)?,
             Follows::Rest => {
                 let member = Member::read(bytes, key, at, Depth::Arguments)?;
                 rest.add(text, &member, node.closely, &mut scratch.rest);
@@ -170,28 +165,49 @@ pub(super) fn event(
                 at = member.end;
             }
             Follows::End { form, has_args } => {
-                (record.start_ns, record.dur_ns) = times.in_ns(reading).ok_or(Miss::Value)?;
-                (record.form, record.has_args) = (form, has_args);
-                // Borrowed from the scratch only now, because it was written to until here.
-                let mut record = record;
-                record.rest = rest.text(text, &scratch.rest);
-                record.extra = extra.text(text, &scratch.extra);
-                each(&record);
+                let (start_ns, dur_ns) = draft.times(reading).ok_or(Miss::Value)?;
+                let [name, cat, fhash, hhash] = draft.texts;
+                each(&Record {
+                    phase: draft.phase,
+                    name: name.unwrap_or_default(),
+                    cat: cat.unwrap_or_default(),
+                    pid: draft.integers[usize::from(slot::PID)],
+                    tid: draft.integers[usize::from(slot::TID)],
+                    start_ns,
+                    dur_ns,
+                    id: draft.integer(slot::ID),
+                    fhash,
+                    hhash,
+                    fhash_is_number: draft.numbers & 1 << slot::FHASH != 0,
+                    hhash_is_number: draft.numbers & 1 << slot::HHASH != 0,
+                    present: draft.present & ((1 << INTEGERS.len()) - 1),
+                    integers: *draft.integers.first_chunk().unwrap_or(&[0; INTEGERS.len()]),
+                    rest: rest.text(text, &scratch.rest),
+                    extra: extra.text(text, &scratch.extra),
+                    has_args,
+                    form,
+                });
                 return Ok(at);
             }
         }
     }
 }
 
-impl Times {
+impl Draft<'_> {
+    #[inline(always)]
+    fn integer(&self, slot: u8) -> Option<i64> {
+        (self.present & 1 << slot != 0).then_some(self.integers[usize::from(slot)])
+    }
+
     /// Start and duration, where they are exact and fit.
     #[inline]
-    fn in_ns(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
+    fn times(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
+        let (ts, dur) = (self.integer(slot::TS), self.integer(slot::DUR));
         if reading.own {
-            return self.own_in_ns();
+            return self.own_times(ts, dur);
         }
         let scaled = |v: Option<i64>| v.map_or(Some(None), |v| v.checked_mul(reading.unit_ns).map(Some));
-        let (start, dur) = (scaled(self.ts)?, scaled(self.dur)?);
+        let (start, dur) = (scaled(ts)?, scaled(dur)?);
         if let (Some(start), Some(dur)) = (start, dur) {
             start.checked_add(dur)?;
         }
@@ -199,15 +215,19 @@ impl Times {
     }
 
     /// Ours: whole microseconds, and the remainders of both ends.
-    fn own_in_ns(&self) -> Option<(Option<i64>, Option<i64>)> {
-        let Some(ts) = self.ts else {
-            return (self.dur.is_none() && self.ns == 0).then_some((None, None));
+    fn own_times(&self, ts: Option<i64>, dur: Option<i64>) -> Option<(Option<i64>, Option<i64>)> {
+        let remainders = match self.integer(slot::NS) {
+            Some(ns) => Some(ns).filter(|ns| (1..1_000_000).contains(ns))?,
+            None => 0,
         };
-        let start = ts.checked_mul(1000)?.checked_add(self.ns / 1000)?;
-        let Some(dur) = self.dur else {
-            return (self.ns % 1000 == 0).then_some((Some(start), None));
+        let Some(ts) = ts else {
+            return (dur.is_none() && remainders == 0).then_some((None, None));
         };
-        let end = ts.checked_add(dur)?.checked_mul(1000)?.checked_add(self.ns % 1000)?;
+        let start = ts.checked_mul(1000)?.checked_add(remainders / 1000)?;
+        let Some(dur) = dur else {
+            return (remainders % 1000 == 0).then_some((Some(start), None));
+        };
+        let end = ts.checked_add(dur)?.checked_mul(1000)?.checked_add(remainders % 1000)?;
         Some((Some(start), Some(end.checked_sub(start)?)))
     }
 }
@@ -261,19 +281,19 @@ fn number(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
 
 /// A hash, whether it is a number, and where it ends.
 #[inline(always)]
-fn hash(text: &str, at: usize) -> Result<(Option<&str>, bool, usize), Miss> {
+fn hash(text: &str, at: usize) -> Result<(&str, bool, usize), Miss> {
     let bytes = text.as_bytes();
     match bytes.get(at) {
         Some(b'"') => {
             let (inside, end) = string(text, at + 1)?;
-            Ok((Some(inside), false, end))
+            Ok((inside, false, end))
         }
         Some(b'1'..=b'9') => {
             let end = at + bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
             if is_fraction(bytes, end) {
                 return Err(Miss::Value);
             }
-            Ok((Some(text.get(at..end).ok_or(Miss::Value)?), true, end))
+            Ok((text.get(at..end).ok_or(Miss::Value)?, true, end))
         }
         _ => Err(Miss::Value),
     }

@@ -12,58 +12,73 @@ use crate::json::{Raw, Scanner};
 use crate::view::Fields;
 
 /// Which value follows a link.
+///
+/// Few kinds, each for many fields: a processor guesses where the next step goes by where earlier ones went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Follows {
-    /// Text, behind its opening quote.
-    Name,
-    Cat,
+    /// An integer, for [`slot`].
+    Integer(u8),
+    /// Text behind its opening quote, for [`slot`].
+    Text(u8),
+    /// Text or an integer of any length, for [`slot`].
+    Hash(u8),
     /// One letter, behind its opening quote.
     Phase,
     /// One digit.
     PhaseNumber,
-    Pid,
-    Tid,
-    Ts,
-    Dur,
-    Ns,
-    Id,
-    Fhash,
-    Hhash,
-    /// An argument with a column of its own.
-    Integer(u8),
-    /// An argument without.
+    /// An argument that the record has no field for.
     Rest,
-    /// A top-level member that the record has no field for.
+    /// Such a member of the event itself.
     Extra,
     /// Nothing: the event is complete.
-    End {
-        form: Form,
-        has_args: bool,
-    },
+    End { form: Form, has_args: bool },
 }
 
-/// A link, and what can come after the value behind it.
+/// Where values are put while an event is read.
+pub(super) mod slot {
+    use crate::quick::INTEGERS;
+
+    /// Integers; the arguments with a column come first.
+    pub(in crate::quick) const PID: u8 = INTEGERS.len() as u8;
+    pub(in crate::quick) const TID: u8 = PID + 1;
+    pub(in crate::quick) const TS: u8 = PID + 2;
+    pub(in crate::quick) const DUR: u8 = PID + 3;
+    pub(in crate::quick) const NS: u8 = PID + 4;
+    pub(in crate::quick) const ID: u8 = PID + 5;
+    /// A power of two, so that no index can be out of bounds.
+    pub(in crate::quick) const INTEGER_SLOTS: usize = 32;
+
+    /// Texts.
+    pub(in crate::quick) const NAME: u8 = 0;
+    pub(in crate::quick) const CAT: u8 = 1;
+    pub(in crate::quick) const FHASH: u8 = 2;
+    pub(in crate::quick) const HHASH: u8 = 3;
+    pub(in crate::quick) const TEXT_SLOTS: usize = 4;
+}
+
+/// A link. Its size is a power of two, and it is all that is needed where the guess is right.
 #[derive(Debug)]
 pub(super) struct Node {
     /// The first 16 bytes of the link, and which of them count.
     head: u128,
     mask: u128,
-    /// The others, likewise, in `Shapes::tails`.
-    tails: (u32, u32),
-    pub(super) len: usize,
-    pub(super) follows: Follows,
+    /// The others, likewise: their first in `Shapes::tails`.
+    tail: u32,
+    parent: u32,
+    pub(super) len: u16,
     /// Where the key's opening quote is in the link.
-    pub(super) key: usize,
+    pub(super) key: u16,
+    pub(super) follows: Follows,
     /// Whether key, colon and value stand without space between them, so that they can be taken in one piece.
     pub(super) closely: bool,
-    parent: u32,
-    children: Vec<u32>,
 }
 
 /// All shapes.
 #[derive(Debug)]
 pub(super) struct Shapes {
     nodes: Vec<Node>,
+    /// What can come after the value behind each of them.
+    children: Vec<Vec<u32>>,
     tails: Vec<(u128, u128)>,
     /// The links of earlier events, by what came first in them.
     routes: Box<[Route; ROUTES]>,
@@ -113,18 +128,14 @@ const ROOT: u32 = 0;
 
 impl Default for Shapes {
     fn default() -> Self {
-        let root = Node {
-            head: 0,
-            mask: 0,
-            tails: (0, 0),
-            len: 0,
-            follows: Follows::Extra,
-            key: 0,
-            closely: false,
-            parent: ROOT,
-            children: Vec::new(),
-        };
-        Shapes { nodes: vec![root], tails: Vec::new(), routes: Box::new([[ROOT; ROUTE_LEN]; ROUTES]) }
+        let root =
+            Node { head: 0, mask: 0, tail: 0, parent: ROOT, len: 0, key: 0, follows: Follows::Extra, closely: false };
+        Shapes {
+            nodes: vec![root],
+            children: vec![Vec::new()],
+            tails: Vec::new(),
+            routes: Box::new([[ROOT; ROUTE_LEN]; ROUTES]),
+        }
     }
 }
 
@@ -133,21 +144,24 @@ impl Shapes {
     #[inline(always)]
     pub(super) fn next(&mut self, place: &mut Place, text: &[u8], at: usize) -> Option<&Node> {
         let here = load16(text, at);
-        let slot = &mut self.routes[place.route % ROUTES][place.step % ROUTE_LEN];
+        let guess = self.routes[place.route % ROUTES][place.step % ROUTE_LEN];
         place.step += 1;
-        let guess = *slot;
         let guessed = &self.nodes[guess as usize];
         let right = guess != ROOT && guessed.parent == place.node && matches(guessed, &self.tails, here, text, at);
         if right {
             place.node = guess;
             return Some(guessed);
         }
-        let children = &self.nodes[place.node as usize].children;
-        let fits = |child: &&u32| matches(&self.nodes[**child as usize], &self.tails, here, text, at);
-        let found = *children.iter().find(fits)?;
-        *slot = found;
+        let found = self.search(place.node, here, text, at)?;
+        self.routes[place.route % ROUTES][(place.step - 1) % ROUTE_LEN] = found;
         place.node = found;
         Some(&self.nodes[found as usize])
+    }
+
+    #[inline(never)]
+    fn search(&self, after: u32, here: u128, text: &[u8], at: usize) -> Option<u32> {
+        let fits = |child: &u32| matches(&self.nodes[*child as usize], &self.tails, here, text, at);
+        self.children[after as usize].iter().copied().find(fits)
     }
 
     /// How many links are known.
@@ -167,16 +181,16 @@ impl Shapes {
         for step in &path.steps {
             after = match self.child(after, step) {
                 Some(child) => child,
-                None if self.nodes[after as usize].children.len() < MAX_CHILDREN => self.add(after, step),
+                None if self.children[after as usize].len() < MAX_CHILDREN => self.add(after, step),
                 None => return,
             };
         }
     }
 
     fn child(&self, after: u32, step: &Step<'_>) -> Option<u32> {
-        self.nodes[after as usize].children.iter().copied().find(|&child| {
+        self.children[after as usize].iter().copied().find(|&child| {
             let node = &self.nodes[child as usize];
-            node.len == step.link.len()
+            usize::from(node.len) == step.link.len()
                 && node.follows == step.follows
                 && matches(node, &self.tails, load16(step.link, 0), step.link, 0)
         })
@@ -189,21 +203,21 @@ impl Shapes {
             (load16(step.link, at) & mask, mask)
         };
         let (head, mask) = masked(0);
-        let first_tail = self.tails.len() as u32;
+        let tail = self.tails.len() as u32;
         self.tails.extend((16..step.link.len()).step_by(16).map(masked));
         let new = self.nodes.len() as u32;
         self.nodes.push(Node {
             head,
             mask,
-            tails: (first_tail, self.tails.len() as u32),
-            len: step.link.len(),
-            follows: step.follows,
-            key: step.key,
-            closely: step.closely,
+            tail,
             parent: after,
-            children: Vec::new(),
+            len: step.link.len() as u16,
+            key: step.key as u16,
+            follows: step.follows,
+            closely: step.closely,
         });
-        self.nodes[after as usize].children.push(new);
+        self.children.push(Vec::new());
+        self.children[after as usize].push(new);
         new
     }
 }
@@ -216,8 +230,8 @@ fn matches(node: &Node, tails: &[(u128, u128)], here: u128, text: &[u8], at: usi
 
 #[inline]
 fn tail_matches(node: &Node, tails: &[(u128, u128)], text: &[u8], at: usize) -> bool {
-    let (start, end) = node.tails;
-    let tails = &tails[start as usize..end as usize];
+    let count = usize::from(node.len).div_ceil(16) - 1;
+    let tails = &tails[node.tail as usize..][..count];
     tails.iter().enumerate().all(|(i, (tail, mask))| (load16(text, at + 16 * i) ^ tail) & mask == 0)
 }
 
@@ -267,7 +281,7 @@ impl<'a> Path<'a> {
         loop {
             let (key, at) = key(&mut scanner)?;
             if key == b"args" {
-                self.once(1 << 15)?;
+                self.once(Fields::ARGS.bits())?;
                 self.args(&mut scanner)?;
             } else {
                 let value = scanner.value().ok()?;
@@ -297,8 +311,8 @@ impl<'a> Path<'a> {
                 Some(column) => {
                     self.once(1 << (16 + column))?;
                     match column {
-                        FHASH => Follows::Fhash,
-                        HHASH => Follows::Hhash,
+                        FHASH => Follows::Hash(slot::FHASH),
+                        HHASH => Follows::Hash(slot::HHASH),
                         integer => Follows::Integer(integer as u8),
                     }
                 }
@@ -318,25 +332,28 @@ impl<'a> Path<'a> {
     }
 
     fn top_level(&mut self, key: &[u8], value: Raw<'_>) -> Option<Follows> {
-        let (follows, form) = match (Fields::of(key), value) {
-            (Some(Fields::NAME), Raw::Str(_)) => (Follows::Name, Form::NAME),
-            (Some(Fields::CAT), Raw::Str(_)) => (Follows::Cat, Form::CAT),
-            (Some(Fields::PH), Raw::Str(_)) => (Follows::Phase, Form::default()),
-            (Some(Fields::PH), Raw::Number(_)) => (Follows::PhaseNumber, Form::NUMBERED_PHASE),
-            (Some(Fields::PID), Raw::Number(_)) => (Follows::Pid, Form::PID),
-            (Some(Fields::TID), Raw::Number(_)) => (Follows::Tid, Form::TID),
-            (Some(Fields::TS), Raw::Number(_)) => (Follows::Ts, Form::default()),
-            (Some(Fields::DUR), Raw::Number(_)) => (Follows::Dur, Form::default()),
-            (Some(Fields::NS), Raw::Number(_)) if self.own => (Follows::Ns, Form::default()),
-            (Some(Fields::ID), Raw::Number(_)) => (Follows::Id, Form::default()),
-            // Remainders are ours; in other traces the key is an unknown one.
-            (Some(Fields::NS), _) if !self.own => return Some(Follows::Extra),
-            (Some(_), _) => return None,
+        let Some(field) = Fields::of(key) else {
             // A header, unless its value is something else.
-            (None, _) if key == b"traceEvents" => return None,
-            (None, _) => return Some(Follows::Extra),
+            return (key != b"traceEvents").then_some(Follows::Extra);
         };
-        self.once(1 << (follows_bit(follows)))?;
+        if field == Fields::NS && !self.own {
+            // Remainders are ours; in other traces the key is an unknown one.
+            return Some(Follows::Extra);
+        }
+        let (follows, form) = match (field, value) {
+            (Fields::NAME, Raw::Str(_)) => (Follows::Text(slot::NAME), Form::NAME),
+            (Fields::CAT, Raw::Str(_)) => (Follows::Text(slot::CAT), Form::CAT),
+            (Fields::PH, Raw::Str(_)) => (Follows::Phase, Form::default()),
+            (Fields::PH, Raw::Number(_)) => (Follows::PhaseNumber, Form::NUMBERED_PHASE),
+            (Fields::PID, Raw::Number(_)) => (Follows::Integer(slot::PID), Form::PID),
+            (Fields::TID, Raw::Number(_)) => (Follows::Integer(slot::TID), Form::TID),
+            (Fields::TS, Raw::Number(_)) => (Follows::Integer(slot::TS), Form::default()),
+            (Fields::DUR, Raw::Number(_)) => (Follows::Integer(slot::DUR), Form::default()),
+            (Fields::NS, Raw::Number(_)) => (Follows::Integer(slot::NS), Form::default()),
+            (Fields::ID, Raw::Number(_)) => (Follows::Integer(slot::ID), Form::default()),
+            _ => return None,
+        };
+        self.once(field.bits())?;
         self.form = self.form.with(form);
         Some(follows)
     }
@@ -350,7 +367,7 @@ impl<'a> Path<'a> {
             Raw::Null | Raw::Bool(true) => 4,
             Raw::Bool(false) => 5,
         };
-        let quote = matches!(follows, Follows::Name | Follows::Cat | Follows::Phase);
+        let quote = matches!(follows, Follows::Text(_) | Follows::Phase);
         let start = end - inside + usize::from(quote);
         let closely = self.event[key..start].iter().all(|b| !b.is_ascii_whitespace());
         self.push(start, follows, key - self.from, closely)?;
@@ -362,20 +379,6 @@ impl<'a> Path<'a> {
         let link = &self.event[self.from..end];
         self.steps.push(Step { link, follows, key, closely });
         (link.len() <= MAX_LINK && !link.contains(&0)).then_some(())
-    }
-}
-
-fn follows_bit(follows: Follows) -> u32 {
-    match follows {
-        Follows::Name => 0,
-        Follows::Cat => 1,
-        Follows::Phase | Follows::PhaseNumber => 2,
-        Follows::Pid => 3,
-        Follows::Tid => 4,
-        Follows::Ts => 5,
-        Follows::Dur => 6,
-        Follows::Ns => 7,
-        _ => 8,
     }
 }
 

@@ -220,7 +220,7 @@ impl Judge {
     }
 
     fn finish(mut self) -> Summary {
-        self.sequences.judge(&mut self.summary.damage);
+        self.sequences.judge(true, &mut self.summary.damage);
         self.summary
     }
 }

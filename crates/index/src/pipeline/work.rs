@@ -28,9 +28,9 @@ pub(super) struct Stitching {
 }
 
 impl Stitching {
-    pub(super) fn judge(&mut self, files: &mut [FileFacts]) {
+    pub(super) fn judge(&mut self, files: &[TraceFile], facts: &mut [FileFacts]) {
         for (file, sequences) in std::mem::take(&mut self.sequences) {
-            sequences.judge(&mut files[file].damage);
+            sequences.judge(files[file].from == 0, &mut facts[file].damage);
         }
     }
 }

@@ -230,6 +230,20 @@ fn writable(part: &Part) -> Result<PathBuf> {
     Ok(cache)
 }
 
+/// Removes the catalogs of parts: their segments count no more.
+pub(super) fn discard(parts: &[Part]) {
+    for part in parts {
+        for directory in [Some(part.beside()), part.in_cache()].into_iter().flatten() {
+            Catalog::remove(&directory);
+        }
+    }
+}
+
+/// Whether a path is one of an index.
+pub(super) fn is_of_index(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "parquet")
+}
+
 /// Removes files of segments that are not in the catalog any more.
 fn sweep(directory: &Path, catalog: &Catalog) {
     let Ok(entries) = fs::read_dir(directory) else { return };
