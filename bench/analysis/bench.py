@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an analysis costs: weft beside dftracer-utils, dfanalyzer, DuckDB and Polars on the same traces. Use `make bench-analysis`.
+"""What an analysis costs: weft beside dftracer-utils, dfanalyzer, DuckDB and Polars. Use `make bench-analysis`.
 
 All tools read the same generated files. Rounds are interleaved: every measurement once, then all again; the tables have
 medians. Times are CPU times of the whole process tree, memory is that of its largest process. A tool that is missing or
@@ -185,7 +185,7 @@ def facts_of(options: argparse.Namespace) -> dict[str, str]:
 
 NOTES = [
     "CPU ÷ weft compares with weft in the same state where there is such a row; *no index* reads the trace itself",
-    "dfanalyzer runs once per version, and the better of the two stands in the bars",
+    "dfanalyzer, Polars and the slowest of dftracer-utils run in the first round only; the better dfanalyzer stands in the bars",
     "dftracer_view and dftracer_stats refuse to work without their index; of a single-member file they make a second copy "
     "(split/), which dftracer_stats then counts as well",
     "memory below some 30 MiB is that of the interpreter which starts the tools",

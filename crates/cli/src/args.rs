@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Info(ReadArgs),
     /// Tell whether a run is valid, complete and covered; exit 1 when events were lost or files are damaged
     Check(ReadArgs),
+    /// Build or complete the index of a run; every question does so by itself
+    Index(IndexArgs),
     /// Turn what killed runs and programs left into trace files; every other verb does so by itself for its run
     Recover(RecoverArgs),
     /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
@@ -132,6 +134,35 @@ pub(crate) enum OnFull {
 pub(crate) struct ReadArgs {
     /// A run directory or trace files [default: the newest run in weft-runs]
     pub(crate) run: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is to be analysed, and how its traces are read.
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Run directories, trace files or globs [default: the newest run in weft-runs]
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Only this group of a directory with a manifest.json (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
+    /// Read the traces without an index; nothing is written
+    #[arg(long)]
+    pub(crate) no_index: bool,
+    /// Threads to use [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+    /// Remove the index; the traces stay
+    #[arg(long, conflicts_with = "no_index")]
+    pub(crate) remove: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

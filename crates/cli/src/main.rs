@@ -11,6 +11,7 @@ mod commands;
 mod launcher;
 mod ledger;
 mod library;
+mod opening;
 mod rundir;
 mod signals;
 mod summary;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Recover(given) => commands::recover::execute(&given, terminal),
         Command::Info(given) => commands::info::execute(&given, terminal),
         Command::Check(given) => commands::check::execute(&given, terminal),
+        Command::Index(given) => commands::index::execute(&given, terminal),
         Command::Env(given) => commands::env::execute(&given),
         Command::Doctor(given) => commands::doctor::execute(&given, terminal),
         Command::Completions { shell } => commands::pages::completions(shell),

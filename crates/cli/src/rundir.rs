@@ -129,7 +129,7 @@ pub(crate) enum Source {
 pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
     match given {
         [] => newest().map(Source::Run),
-        [one] if one.join(RUN_FILE).is_file() => Ok(Source::Run(one.clone())),
+        [one] if is_run(one) => Ok(Source::Run(one.clone())),
         [one] if one.is_dir() => {
             let files = traces_in(one)?;
             if files.is_empty() {
@@ -149,13 +149,18 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
     }
 }
 
-fn newest() -> anyhow::Result<PathBuf> {
+/// Whether a directory was made by `weft run`.
+pub(crate) fn is_run(path: &Path) -> bool {
+    path.join(RUN_FILE).is_file()
+}
+
+/// The newest run that lies where runs without `-o` go.
+pub(crate) fn newest() -> anyhow::Result<PathBuf> {
     let entries = fs::read_dir(RUNS).with_context(|| {
         format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`")
     })?;
     // Names begin with the time, so the last in order is the newest.
-    let mut runs: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).is_file()).collect();
+    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
     runs.sort();
     runs.pop().with_context(|| format!("no run was given and {RUNS}/ holds none"))
 }

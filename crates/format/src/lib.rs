@@ -6,6 +6,7 @@
 //! | [`mod@line`] | the writer of trace lines, without allocation per event |
 //! | [`identity`] | the line that says which process image a member belongs to |
 //! | [`member`] | gzip members with an index in their header; torn tails |
+//! | [`gunzip`] | where the members of foreign gzip files may start |
 //! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
 //! | [`source`] | where the text of a trace comes from: blocks of members or of text |
 //! | [`sequences`] | whether all members of a process image are there |
@@ -26,6 +27,7 @@ pub mod damage;
 pub mod deflate;
 pub mod dialect;
 pub mod event;
+pub mod gunzip;
 pub mod hash;
 pub mod identity;
 pub mod line;

@@ -12,6 +12,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::damage::{Damage, Place, What};
 use crate::dialect::Sniff;
+use crate::gunzip::header_len;
 use crate::member::{HEADER_LEN, HeaderError, MEMBER_START, MemberHeader, parse_header};
 
 /// Bytes that can be read at any place.
@@ -305,7 +306,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
             if ahead.is_empty() || parse_header(ahead) != Err(HeaderError::Foreign) {
                 return Ok(false);
             }
-            if let Some(header) = foreign_header_len(ahead) {
+            if let Some(header) = header_len(ahead) {
                 self.at += header as u64;
                 self.foreign = Some(Foreign { inflate: Decompress::new(false), crc: Crc::new(), started: at });
                 return Ok(true);
@@ -370,28 +371,4 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         }
         Ok(())
     }
-}
-
-/// How long the header of a gzip member is; nothing when the bytes are none.
-fn foreign_header_len(bytes: &[u8]) -> Option<usize> {
-    const EXTRA: u8 = 4;
-    const NAME: u8 = 8;
-    const COMMENT: u8 = 16;
-    const CHECKSUM: u8 = 2;
-    let (head, _) = bytes.split_first_chunk::<10>()?;
-    let [0x1f, 0x8b, 8, flags @ 0..32, ..] = *head else { return None };
-    let mut at = 10;
-    if flags & EXTRA != 0 {
-        let [low, high] = *bytes.get(at..)?.first_chunk::<2>()?;
-        at += 2 + usize::from(u16::from_le_bytes([low, high]));
-    }
-    for text in [NAME, COMMENT] {
-        if flags & text != 0 {
-            at += memchr::memchr(0, bytes.get(at..)?)? + 1;
-        }
-    }
-    if flags & CHECKSUM != 0 {
-        at += 2;
-    }
-    (at <= bytes.len()).then_some(at)
 }

@@ -25,6 +25,7 @@ pub mod column;
 pub mod dictionary;
 mod error;
 pub mod filter;
+pub mod inflate;
 pub mod input;
 mod lines;
 mod pipeline;

@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type};
-use arrow_array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, ArrayRef};
 use weftline_format::Phase;
 use weftline_format::dialect::Reading;
 use weftline_format::quick::{Form, INTEGERS, Record, rebuild};
@@ -37,7 +37,7 @@ impl Run {
         for group in 0..segment.meta.groups.len() {
             for batch in segment.read(group, &columns, ROWS)? {
                 let batch = batch?;
-                for row in 0..batch.num_rows() {
+                for row in 0..batch.first().map_or(0, |column| column.len()) {
                     each(&line(&batch, row, segment, tables));
                 }
             }
@@ -46,8 +46,8 @@ impl Run {
     }
 }
 
-fn line(batch: &RecordBatch, row: usize, segment: &Segment, tables: &Tables) -> String {
-    let array = |column: Column| batch.column(column.place());
+fn line(batch: &[ArrayRef], row: usize, segment: &Segment, tables: &Tables) -> String {
+    let array = |column: Column| &batch[column.place()];
     let number = |column: Column| {
         let array = array(column).as_primitive::<Int64Type>();
         array.is_valid(row).then(|| array.value(row))

@@ -1,7 +1,9 @@
 //! All events that a question needs, in batches.
 //!
 //! [`Run::scan`] folds them side by side, one state per thread: for sums that do not mind the order. [`Run::scan_in_order`] hands them over
-//! in the order of the files, which within a process is nearly that of time.
+//! in the order of the files, which within a process is nearly that of time. [`Run::pull`] lets an engine read row group by row group.
+
+mod pull;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,8 @@ use crate::pipeline::{self, Sink};
 use crate::run::{Content, Run};
 use crate::segment::{Columns, GroupMeta, Segment};
 use crate::{IndexError, Result};
+
+pub use pull::Pull;
 
 /// Rows of a batch: with eight columns in use it fits into a processor's second cache.
 const BATCH_ROWS: usize = 32 << 10;
@@ -189,13 +193,17 @@ fn patch(late: &[(u32, i64)], first: usize, dur: &ArrayRef) -> ArrayRef {
 fn needed(request: &Request, compiled: &Compiled) -> Vec<Column> {
     let mut columns = request.columns.clone();
     columns.extend(compiled.columns());
+    if columns.is_empty() {
+        // Rows are counted by a column.
+        columns.push(Column::Phase);
+    }
     columns.sort_by_key(|column| column.place());
     columns.dedup();
     columns
 }
 
 struct Reader<'r> {
-    compiled: Compiled,
+    compiled: Arc<Compiled>,
     columns: Vec<Column>,
     request: &'r Request,
 }
@@ -207,15 +215,16 @@ impl Reader<'_> {
         let mut first = 0;
         for read in segment.read(group, &self.columns, BATCH_ROWS)? {
             let read = read?;
-            let mut batch = Batch::new(read.num_rows());
-            for (column, array) in self.columns.iter().zip(read.columns()) {
+            let rows = read.first().map_or(0, |column| column.len());
+            let mut batch = Batch::new(rows);
+            for (column, array) in self.columns.iter().zip(read) {
                 let array = match column {
-                    Column::Dur if !meta.late.is_empty() => patch(&meta.late, first, array),
-                    _ => renumber.apply(*column, Arc::clone(array)),
+                    Column::Dur if !meta.late.is_empty() => patch(&meta.late, first, &array),
+                    _ => renumber.apply(*column, array),
                 };
                 batch.columns[column.place()] = Some(array);
             }
-            first += read.num_rows();
+            first += rows;
             self.hand_on(batch, each)?;
         }
         Ok(())
@@ -294,7 +303,7 @@ impl Run {
         };
         let dictionary = self.dictionary();
         let compiled = Compiled::new(&request.filter, &dictionary);
-        let reader = Reader { columns: needed(request, &compiled), compiled, request };
+        let reader = Reader { columns: needed(request, &compiled), compiled: compiled.into(), request };
         let (groups, effort) = plan(segments, &reader.compiled);
         // Decoded ahead by all threads, a few groups at a time.
         for some in groups.chunks(self.threads.max(1)) {
@@ -329,7 +338,7 @@ impl Run {
     ) -> Result<(Vec<T>, Effort)> {
         let dictionary = self.dictionary();
         let compiled = Compiled::new(&request.filter, &dictionary);
-        let reader = Reader { columns: needed(request, &compiled), compiled, request };
+        let reader = Reader { columns: needed(request, &compiled), compiled: compiled.into(), request };
         let (groups, effort) = plan(segments, &reader.compiled);
         let next = AtomicUsize::new(0);
         let threads = self.threads.min(groups.len()).max(1);
@@ -365,7 +374,7 @@ impl Run {
         }
         let dictionary = self.dictionary();
         let compiled = Compiled::new(filter, &dictionary);
-        let reader = Reader { columns: needed(request, &compiled), compiled, request };
+        let reader = Reader { columns: needed(request, &compiled), compiled: compiled.into(), request };
         let late = self.late();
         let sink = Fold { reader: &reader, late: &late, make, each, state: std::marker::PhantomData };
         let gathered = pipeline::run(&streamed.files, threads, &sink, &*self.progress)?;

@@ -7,6 +7,7 @@
 
 mod idset;
 mod read;
+mod stored;
 mod write;
 
 use std::sync::Arc;
@@ -44,6 +45,10 @@ pub(crate) struct GroupMeta {
     pub files: IdSet,
     /// Rows without a file.
     pub no_file: bool,
+    /// Nanoseconds in a stored unit of time.
+    pub unit: i64,
+    /// Dense columns in which some rows have no value, by their places.
+    pub absent: u32,
     /// Durations that became known after the group was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<(u32, i64)>,

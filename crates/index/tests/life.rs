@@ -18,7 +18,12 @@ fn scratch() -> tempfile::TempDir {
 
 fn lines(from: u64, count: u64) -> String {
     (from..from + count)
-        .map(|n| format!("{{\"name\":\"n{}\",\"cat\":\"POSIX\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{n},\"dur\":1}}\n", n % 5))
+        .map(|n| {
+            format!(
+                "{{\"name\":\"n{}\",\"cat\":\"POSIX\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{n},\"dur\":1}}\n",
+                n % 5
+            )
+        })
         .collect()
 }
 
@@ -62,7 +67,9 @@ fn a_file_of_ours_that_grows_is_read_from_where_it_ended() {
     let directory = scratch();
     let path = directory.path().join("vm-1-a.pfw.gz");
     let identity = |seq| {
-        format!("{{\"name\":\"process_name\",\"cat\":\"weft\",\"ph\":\"M\",\"pid\":1,\"tid\":1,\"args\":{{\"name\":\"p\",\"host\":\"vm\",\"nonce\":\"a\",\"seq\":{seq}}}}}\n")
+        format!(
+            "{{\"name\":\"process_name\",\"cat\":\"weft\",\"ph\":\"M\",\"pid\":1,\"tid\":1,\"args\":{{\"name\":\"p\",\"host\":\"vm\",\"nonce\":\"a\",\"seq\":{seq}}}}}\n"
+        )
     };
     let append = |seq, from| {
         let mut member = Vec::new();
@@ -122,7 +129,8 @@ fn a_damaged_or_foreign_catalog_is_built_anew() {
         fs::write(index.join("index.json"), text).expect("written");
         assert_eq!(starts(&open(directory.path())), numbers(0..10), "{text}");
     }
-    let files: Vec<PathBuf> = fs::read_dir(&index).expect("there").map(|entry| entry.expect("an entry").path()).collect();
+    let files: Vec<PathBuf> =
+        fs::read_dir(&index).expect("there").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(files.len(), 4, "one segment of two files, the catalog and the lock: {files:?}");
     let rows = files.iter().find(|path| path.to_string_lossy().ends_with(".rows.parquet")).expect("rows");
     fs::write(rows, "nothing").expect("written");
@@ -153,9 +161,11 @@ fn what_can_be_named() {
     fs::create_dir_all(&nested).expect("made");
     fs::write(nested.join("a.pfw"), lines(0, 5)).expect("written");
     fs::write(nested.join("b.pfw"), lines(5, 5)).expect("written");
-    fs::write(directory.path().join("manifest.json"), r#"{"groups":{"one":"deep/er","none":"nowhere"}}"#).expect("written");
+    fs::write(directory.path().join("manifest.json"), r#"{"groups":{"one":"deep/er","none":"nowhere"}}"#)
+        .expect("written");
     let check = |named: &[PathBuf], groups: &[&str], expected: std::ops::Range<i64>| {
-        let options = OpenOptions { groups: groups.iter().map(|name| (*name).to_owned()).collect(), ..OpenOptions::default() };
+        let options =
+            OpenOptions { groups: groups.iter().map(|name| (*name).to_owned()).collect(), ..OpenOptions::default() };
         assert_eq!(starts(&Run::open(named, &options).expect("opened")), numbers(expected), "{named:?}");
     };
     check(&[directory.path().to_owned()], &[], 0..10);
@@ -166,7 +176,8 @@ fn what_can_be_named() {
     check(&[nested.join("b.pfw"), nested.join("b.pfw")], &[], 5..10);
 
     let refused = |named: &Path, groups: &[&str], expected: &str| {
-        let options = OpenOptions { groups: groups.iter().map(|name| (*name).to_owned()).collect(), ..OpenOptions::default() };
+        let options =
+            OpenOptions { groups: groups.iter().map(|name| (*name).to_owned()).collect(), ..OpenOptions::default() };
         let error = Run::open(&[named.to_owned()], &options).err().expect("refused").to_string();
         assert!(error.contains(expected), "{error}");
     };

@@ -85,7 +85,7 @@ pub const OTHER_NAMES: [(IoCat, &str); 4] = [
          fdopen freopen freopen64 tmpfile tmpfile64 rewind fgetpos fgetpos64 fsetpos fsetpos64 getxattr lgetxattr \
          fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr",
     ),
-    (IoCat::Sync, "syncfs sync_file_range fflush fflush_unlocked"),
+    (IoCat::Sync, "syncfs sync_file_range"),
 ];
 
 /// All names and their categories.

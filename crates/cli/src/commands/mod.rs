@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod env;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod pages;
 pub(crate) mod recover;

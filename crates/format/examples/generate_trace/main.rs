@@ -19,7 +19,7 @@ use outputs::{Forms, generate};
 const USAGE: &str =
     "usage: generate_trace EVENTS [--seconds N] [--single FILE] [--multi FILE] [--plain FILE] [--run DIRECTORY]";
 
-/// How long the job takes: at 8 million events and 1 s, 1.3 million groups of bucket, category, name, process and file.
+/// How long the job takes: at 8 million events and 1 s, 1.4 million groups of bucket, category, name, process and file.
 const SECONDS: u32 = 600;
 
 fn arguments() -> Option<(u64, u32, Forms)> {

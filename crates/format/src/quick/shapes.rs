@@ -16,12 +16,12 @@ use crate::view::Fields;
 /// Few kinds, each for many fields: a processor guesses where the next step goes by where earlier ones went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Follows {
-    /// An integer, for [`slot`].
-    Integer(u8),
-    /// Text behind its opening quote, for [`slot`].
-    Text(u8),
-    /// Text or an integer of any length, for [`slot`].
-    Hash(u8),
+    /// An integer, for a slot.
+    Integer,
+    /// Text behind its opening quote, for a slot.
+    Text,
+    /// Text or an integer of any length, for a slot.
+    Hash,
     /// One letter, behind its opening quote.
     Phase,
     /// One digit.
@@ -30,8 +30,8 @@ pub(super) enum Follows {
     Rest,
     /// Such a member of the event itself.
     Extra,
-    /// Nothing: the event is complete.
-    End { form: Form, has_args: bool },
+    /// Nothing: the event is complete. The slot holds its form.
+    End,
 }
 
 /// Where values are put while an event is read.
@@ -54,6 +54,9 @@ pub(super) mod slot {
     pub(in crate::quick) const FHASH: u8 = 2;
     pub(in crate::quick) const HHASH: u8 = 3;
     pub(in crate::quick) const TEXT_SLOTS: usize = 4;
+
+    /// Beside the bits of a form: there were arguments.
+    pub(in crate::quick) const HAS_ARGS: u8 = 128;
 }
 
 /// A link. Its size is a power of two, and it is all that is needed where the guess is right.
@@ -69,6 +72,8 @@ pub(super) struct Node {
     /// Where the key's opening quote is in the link.
     pub(super) key: u16,
     pub(super) follows: Follows,
+    /// Where the value is put, one of [`slot`].
+    pub(super) slot: u8,
     /// Whether key, colon and value stand without space between them, so that they can be taken in one piece.
     pub(super) closely: bool,
 }
@@ -81,14 +86,12 @@ pub(super) struct Shapes {
     children: Vec<Vec<u32>>,
     tails: Vec<(u128, u128)>,
     /// The links of earlier events, by what came first in them.
-    routes: Box<[Route; ROUTES]>,
+    routes: Box<[u32; ROUTES * ROUTE_LEN]>,
 }
 
-/// The links that an event had, one after the other.
-///
-/// The name of an event nearly always decides which arguments follow. A guess by what came last at the same place was
-/// wrong so often where names alternate that lines took 1.4 times as long.
-type Route = [u32; ROUTE_LEN];
+/// The name of an event nearly always decides which arguments follow. So the links that an event had, one after the other,
+/// are the guess for the next one of the same name. A guess by what came last at the same place was wrong so often, where
+/// names alternate, that lines took 1.1 times as long.
 const ROUTES: usize = 64;
 const ROUTE_LEN: usize = 32;
 
@@ -96,14 +99,15 @@ const ROUTE_LEN: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// The node of the last link.
-    pub(super) node: u32,
-    route: usize,
-    step: usize,
+    node: u32,
+    /// Where the guess for the next one is. Events of more links than a route holds go on in the next one: a guess
+    /// that is none costs a search, nothing more.
+    cursor: usize,
 }
 
 impl Place {
     /// Before the first link.
-    pub(super) const START: Place = Place { node: ROOT, route: 0, step: 0 };
+    pub(super) const START: Place = Place { node: ROOT, cursor: 0 };
 
     /// From here on the links are those that followed the same text before.
     #[inline(always)]
@@ -114,7 +118,8 @@ impl Place {
             _ => u32::from(bytes.first().copied().unwrap_or(0)) << 8 | u32::from(bytes.last().copied().unwrap_or(0)),
         };
         let mixed = (ends ^ bytes.len() as u32).wrapping_mul(0x9e37_79b1);
-        self.route = (mixed >> (32 - ROUTES.ilog2())) as usize;
+        let route = (mixed >> (32 - ROUTES.ilog2())) as usize;
+        self.cursor = route * ROUTE_LEN + self.cursor % ROUTE_LEN;
     }
 }
 
@@ -125,16 +130,27 @@ const MAX_LINK: usize = 256;
 
 /// The node before any link.
 const ROOT: u32 = 0;
+/// What the root has for a parent, so that it is never a right guess.
+const NOBODY: u32 = u32::MAX;
 
 impl Default for Shapes {
     fn default() -> Self {
-        let root =
-            Node { head: 0, mask: 0, tail: 0, parent: ROOT, len: 0, key: 0, follows: Follows::Extra, closely: false };
+        let root = Node {
+            head: 0,
+            mask: 0,
+            tail: 0,
+            parent: NOBODY,
+            len: 0,
+            key: 0,
+            follows: Follows::End,
+            slot: 0,
+            closely: false,
+        };
         Shapes {
             nodes: vec![root],
             children: vec![Vec::new()],
             tails: Vec::new(),
-            routes: Box::new([[ROOT; ROUTE_LEN]; ROUTES]),
+            routes: Box::new([ROOT; ROUTES * ROUTE_LEN]),
         }
     }
 }
@@ -144,16 +160,16 @@ impl Shapes {
     #[inline(always)]
     pub(super) fn next(&mut self, place: &mut Place, text: &[u8], at: usize) -> Option<&Node> {
         let here = load16(text, at);
-        let guess = self.routes[place.route % ROUTES][place.step % ROUTE_LEN];
-        place.step += 1;
+        let cursor = place.cursor % (ROUTES * ROUTE_LEN);
+        place.cursor = cursor + 1;
+        let guess = self.routes[cursor];
         let guessed = &self.nodes[guess as usize];
-        let right = guess != ROOT && guessed.parent == place.node && matches(guessed, &self.tails, here, text, at);
-        if right {
+        if guessed.parent == place.node && matches(guessed, &self.tails, here, text, at) {
             place.node = guess;
             return Some(guessed);
         }
         let found = self.search(place.node, here, text, at)?;
-        self.routes[place.route % ROUTES][(place.step - 1) % ROUTE_LEN] = found;
+        self.routes[cursor] = found;
         place.node = found;
         Some(&self.nodes[found as usize])
     }
@@ -191,7 +207,7 @@ impl Shapes {
         self.children[after as usize].iter().copied().find(|&child| {
             let node = &self.nodes[child as usize];
             usize::from(node.len) == step.link.len()
-                && node.follows == step.follows
+                && (node.follows, node.slot) == (step.follows, step.slot)
                 && matches(node, &self.tails, load16(step.link, 0), step.link, 0)
         })
     }
@@ -214,6 +230,7 @@ impl Shapes {
             len: step.link.len() as u16,
             key: step.key as u16,
             follows: step.follows,
+            slot: step.slot,
             closely: step.closely,
         });
         self.children.push(Vec::new());
@@ -256,6 +273,7 @@ fn load_end(text: &[u8], at: usize) -> u128 {
 struct Step<'a> {
     link: &'a [u8],
     follows: Follows,
+    slot: u8,
     key: usize,
     closely: bool,
 }
@@ -292,8 +310,8 @@ impl<'a> Path<'a> {
                 break;
             }
         }
-        let end = Follows::End { form: self.form, has_args: self.has_args };
-        self.push(scanner.at(), end, 0, false)
+        let form = self.form.bits() | if self.has_args { slot::HAS_ARGS } else { 0 };
+        self.push(scanner.at(), (Follows::End, form), 0, false)
     }
 
     fn args(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
@@ -311,12 +329,12 @@ impl<'a> Path<'a> {
                 Some(column) => {
                     self.once(1 << (16 + column))?;
                     match column {
-                        FHASH => Follows::Hash(slot::FHASH),
-                        HHASH => Follows::Hash(slot::HHASH),
-                        integer => Follows::Integer(integer as u8),
+                        FHASH => (Follows::Hash, slot::FHASH),
+                        HHASH => (Follows::Hash, slot::HHASH),
+                        integer => (Follows::Integer, integer as u8),
                     }
                 }
-                None => Follows::Rest,
+                None => (Follows::Rest, 0),
             };
             self.step(follows, at, value, scanner)?;
             if !scanner.more(b'}').ok()? {
@@ -331,26 +349,26 @@ impl<'a> Path<'a> {
         new.then_some(())
     }
 
-    fn top_level(&mut self, key: &[u8], value: Raw<'_>) -> Option<Follows> {
+    fn top_level(&mut self, key: &[u8], value: Raw<'_>) -> Option<(Follows, u8)> {
         let Some(field) = Fields::of(key) else {
             // A header, unless its value is something else.
-            return (key != b"traceEvents").then_some(Follows::Extra);
+            return (key != b"traceEvents").then_some((Follows::Extra, 0));
         };
         if field == Fields::NS && !self.own {
             // Remainders are ours; in other traces the key is an unknown one.
-            return Some(Follows::Extra);
+            return Some((Follows::Extra, 0));
         }
         let (follows, form) = match (field, value) {
-            (Fields::NAME, Raw::Str(_)) => (Follows::Text(slot::NAME), Form::NAME),
-            (Fields::CAT, Raw::Str(_)) => (Follows::Text(slot::CAT), Form::CAT),
-            (Fields::PH, Raw::Str(_)) => (Follows::Phase, Form::default()),
-            (Fields::PH, Raw::Number(_)) => (Follows::PhaseNumber, Form::NUMBERED_PHASE),
-            (Fields::PID, Raw::Number(_)) => (Follows::Integer(slot::PID), Form::PID),
-            (Fields::TID, Raw::Number(_)) => (Follows::Integer(slot::TID), Form::TID),
-            (Fields::TS, Raw::Number(_)) => (Follows::Integer(slot::TS), Form::default()),
-            (Fields::DUR, Raw::Number(_)) => (Follows::Integer(slot::DUR), Form::default()),
-            (Fields::NS, Raw::Number(_)) => (Follows::Integer(slot::NS), Form::default()),
-            (Fields::ID, Raw::Number(_)) => (Follows::Integer(slot::ID), Form::default()),
+            (Fields::NAME, Raw::Str(_)) => ((Follows::Text, slot::NAME), Form::NAME),
+            (Fields::CAT, Raw::Str(_)) => ((Follows::Text, slot::CAT), Form::CAT),
+            (Fields::PH, Raw::Str(_)) => ((Follows::Phase, 0), Form::default()),
+            (Fields::PH, Raw::Number(_)) => ((Follows::PhaseNumber, 0), Form::NUMBERED_PHASE),
+            (Fields::PID, Raw::Number(_)) => ((Follows::Integer, slot::PID), Form::PID),
+            (Fields::TID, Raw::Number(_)) => ((Follows::Integer, slot::TID), Form::TID),
+            (Fields::TS, Raw::Number(_)) => ((Follows::Integer, slot::TS), Form::default()),
+            (Fields::DUR, Raw::Number(_)) => ((Follows::Integer, slot::DUR), Form::default()),
+            (Fields::NS, Raw::Number(_)) => ((Follows::Integer, slot::NS), Form::default()),
+            (Fields::ID, Raw::Number(_)) => ((Follows::Integer, slot::ID), Form::default()),
             _ => return None,
         };
         self.once(field.bits())?;
@@ -359,7 +377,7 @@ impl<'a> Path<'a> {
     }
 
     /// A value that was scanned, and the link before it. `key`: where its key starts.
-    fn step(&mut self, follows: Follows, key: usize, value: Raw<'a>, scanner: &Scanner<'a>) -> Option<()> {
+    fn step(&mut self, follows: (Follows, u8), key: usize, value: Raw<'a>, scanner: &Scanner<'a>) -> Option<()> {
         let end = scanner.at();
         let inside = match value {
             Raw::Str(inside) => inside.len() + 2,
@@ -367,7 +385,7 @@ impl<'a> Path<'a> {
             Raw::Null | Raw::Bool(true) => 4,
             Raw::Bool(false) => 5,
         };
-        let quote = matches!(follows, Follows::Text(_) | Follows::Phase);
+        let quote = matches!(follows.0, Follows::Text | Follows::Phase);
         let start = end - inside + usize::from(quote);
         let closely = self.event[key..start].iter().all(|b| !b.is_ascii_whitespace());
         self.push(start, follows, key - self.from, closely)?;
@@ -375,9 +393,9 @@ impl<'a> Path<'a> {
         Some(())
     }
 
-    fn push(&mut self, end: usize, follows: Follows, key: usize, closely: bool) -> Option<()> {
+    fn push(&mut self, end: usize, (follows, slot): (Follows, u8), key: usize, closely: bool) -> Option<()> {
         let link = &self.event[self.from..end];
-        self.steps.push(Step { link, follows, key, closely });
+        self.steps.push(Step { link, follows, slot, key, closely });
         (link.len() <= MAX_LINK && !link.contains(&0)).then_some(())
     }
 }

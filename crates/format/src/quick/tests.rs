@@ -342,7 +342,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn both_ways_agree(text in text(), reading in reading(), last: bool, cut in 0usize..400) {

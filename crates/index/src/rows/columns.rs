@@ -62,6 +62,10 @@ impl Sparse {
 
     /// The values, where there are any.
     pub(crate) fn finish(mut self, rows: usize) -> Int64Array {
+        if self.valid.count == 0 {
+            // Memory that is zero and that nobody will touch.
+            return Int64Array::new_null(rows);
+        }
         self.values.resize(rows, 0);
         Int64Array::new(ScalarBuffer::from(self.values), self.valid.finish(rows))
     }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt8Type;
-use arrow_array::{Array as _, RecordBatch};
+use arrow_array::Array as _;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 
-use super::Meta;
+use super::{Columns, Meta, stored};
 use super::write::{META_KEY, kinds, rows_path, strings_path, table};
-use crate::column::{self, Column};
+use crate::column::Column;
 use crate::pipeline::Tables;
 use crate::{IndexError, Result};
 
@@ -31,7 +31,7 @@ impl Segment {
     pub(crate) fn open(directory: &Path, name: &str) -> Result<Segment> {
         let path = rows_path(directory, name);
         let file = File::open(&path).map_err(IndexError::io(&path))?;
-        let options = ArrowReaderOptions::new().with_schema(column::schema());
+        let options = ArrowReaderOptions::new().with_schema(stored::schema());
         let bad = IndexError::damaged(&path);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(&bad)?;
         drop(bad);
@@ -50,31 +50,40 @@ impl Segment {
         &self.name
     }
 
-    /// The batches of a row group.
+    /// The batches of a row group: the columns that were asked for, which must be in the order of the file.
     pub(crate) fn read(&self, group: usize, columns: &[Column], rows: usize) -> Result<Batches<'_>> {
-        let file = self.file.try_clone().map_err(IndexError::io(&self.path))?;
+        // A duplicate would share its position with the other threads, whose reads would then land anywhere.
+        let file = File::open(&self.path).map_err(IndexError::io(&self.path))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
         let mask = ProjectionMask::leaves(builder.parquet_schema(), columns.iter().map(|column| column.place()));
         let reader = builder.with_projection(mask).with_row_groups(vec![group]).with_batch_size(rows).build();
         let reader = reader.map_err(IndexError::damaged(&self.path))?;
-        Ok(Batches { segment: self, reader })
+        Ok(Batches { segment: self, group, columns: columns.to_vec(), reader })
     }
 }
 
 pub(crate) struct Batches<'s> {
     segment: &'s Segment,
+    group: usize,
+    columns: Vec<Column>,
     reader: ParquetRecordBatchReader,
 }
 
 impl Iterator for Batches<'_> {
-    type Item = Result<RecordBatch>;
+    type Item = Result<Columns>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let damaged = |error: arrow_schema::ArrowError| IndexError::Damaged {
             path: self.segment.path.clone(),
             why: error.to_string(),
         };
-        self.reader.next().map(|batch| batch.map_err(damaged))
+        let batch = match self.reader.next()?.map_err(damaged) {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        let meta = &self.segment.meta.groups[self.group];
+        let columns = self.columns.iter().zip(batch.columns());
+        Some(Ok(columns.map(|(column, array)| stored::unpack(*column, array, meta)).collect()))
     }
 }
 

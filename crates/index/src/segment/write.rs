@@ -15,8 +15,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use super::{Columns, GroupMeta, Meta};
-use crate::column::{self, Column};
+use super::{Columns, GroupMeta, Meta, stored};
+use crate::column::Column;
 use crate::dictionary::Kind;
 use crate::pipeline::{Sink, Tables};
 use crate::rows::Late;
@@ -55,8 +55,7 @@ fn properties() -> WriterProperties {
         .set_max_row_group_row_count(None);
     for column in Column::all() {
         let path = ColumnPath::from(column.name());
-        let delta = matches!(column, Column::Ts | Column::Dur | Column::Id)
-            || column == Column::integer("offset").unwrap_or(Column::Id);
+        let delta = matches!(column, Column::Ts | Column::Dur | Column::Id) || column.name() == "offset";
         if delta {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -72,7 +71,7 @@ impl SegmentWriter {
         let file = File::create(&path).map_err(IndexError::io(&path))?;
         let options = ArrowWriterOptions::new().with_properties(properties()).with_skip_arrow_metadata(true);
         let bad = IndexError::damaged(&path);
-        let writer = ArrowWriter::try_new_with_options(file, column::schema(), options).map_err(&bad)?;
+        let writer = ArrowWriter::try_new_with_options(file, stored::schema(), options).map_err(&bad)?;
         let (writer, factory) = writer.into_serialized_writer().map_err(&bad)?;
         drop(bad);
         let appender = Appender { writer, next: 0, waiting: BTreeMap::new(), metas: Vec::new() };
@@ -107,9 +106,10 @@ impl Sink for SegmentWriter {
 
     fn begin(&self) {}
 
-    fn take(&self, (): &mut (), group: usize, columns: Columns, meta: GroupMeta) -> Result<()> {
+    fn take(&self, (): &mut (), group: usize, columns: Columns, mut meta: GroupMeta) -> Result<()> {
+        let columns = stored::pack(columns, &mut meta);
         let bad = IndexError::damaged(&self.path);
-        let schema = column::schema();
+        let schema = stored::schema();
         let mut writers = self.factory.create_column_writers(group).map_err(&bad)?;
         let mut chunks = Vec::with_capacity(columns.len());
         for ((writer, field), column) in writers.drain(..).zip(schema.fields()).zip(columns) {

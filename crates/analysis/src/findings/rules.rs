@@ -1,0 +1,229 @@
+//! The rules, and the table that names them. Each is a function from evidence to findings.
+
+mod balance;
+mod coverage;
+mod metadata;
+mod slope;
+mod training;
+mod transfers;
+
+use weftline_index::Run;
+
+use super::evidence::Evidence;
+use super::sequences::Sequences;
+use super::thresholds::Config;
+use super::weigh::Weighed;
+use super::{Finding, Severity};
+
+/// A rule, for people.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleInfo {
+    /// Its id.
+    pub id: &'static str,
+    /// A few words.
+    pub title: &'static str,
+    /// When it speaks.
+    pub when: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+    ask: fn(&Case<'_>) -> Vec<Finding>,
+}
+
+/// What a rule may look at.
+pub(crate) struct Case<'a> {
+    pub run: &'a Run,
+    pub evidence: &'a Evidence,
+    pub sequences: &'a Sequences,
+    pub config: &'a Config,
+}
+
+/// All rules.
+pub fn rules() -> &'static [RuleInfo] {
+    TABLE
+}
+
+/// Asks all that are not off.
+pub(crate) fn ask(run: &Run, evidence: &Evidence, sequences: &Sequences, config: &Config) -> Vec<Finding> {
+    let case = Case { run, evidence, sequences, config };
+    TABLE.iter().filter(|rule| !config.is_off(rule.id)).flat_map(|rule| (rule.ask)(&case)).collect()
+}
+
+impl Case<'_> {
+    /// A finding of a rule; nothing when its score is zero.
+    fn finding(&self, rule: &str, weighed: Weighed, what: String, query: String) -> Option<Finding> {
+        let info = TABLE.iter().find(|info| info.id == rule)?;
+        Some(Finding {
+            rule: info.id.to_owned(),
+            severity: Severity::of(weighed.score)?,
+            score: weighed.score,
+            title: info.title.to_owned(),
+            what,
+            place: weighed.place,
+            at_stake: weighed.stake,
+            advice: info.advice.to_owned(),
+            query,
+        })
+    }
+}
+
+/// `one process`, `3 processes`.
+fn processes(count: u64) -> String {
+    if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
+}
+
+const TABLE: &[RuleInfo] = &[
+    RuleInfo {
+        id: "small-reads",
+        title: "small reads",
+        when: "Most reads of a file by a process ask the kernel for less than a page. Reads from streams do not count: a stream gathers them.",
+        advice: "Read larger pieces, or through a buffer: a stream, BufReader, io.BufferedReader; pack small records into larger ones.",
+        ask: transfers::small_reads,
+    },
+    RuleInfo {
+        id: "small-writes",
+        title: "small writes",
+        when: "Most writes of a process to a file hand the kernel less than a page.",
+        advice: "Gather output in a buffer and write it in pieces of 64 KiB or more; do not flush after every line.",
+        ask: transfers::small_writes,
+    },
+    RuleInfo {
+        id: "random-access",
+        title: "random access",
+        when: "Most transfers on a file begin before or far behind the end of the one before, and are not large.",
+        advice: "Sort the accesses by offset, read whole blocks and pick from memory, or store what is used together side by side.",
+        ask: transfers::random_access,
+    },
+    RuleInfo {
+        id: "re-reads",
+        title: "the same bytes read again",
+        when: "A process reads a file's bytes several times over.",
+        advice: "Keep what is used again in memory, or copy it to a local disk first.",
+        ask: transfers::re_reads,
+    },
+    RuleInfo {
+        id: "open-storm",
+        title: "the same files opened again and again",
+        when: "A process opens the same file many times, with or without success.",
+        advice: "Open once and keep the descriptor; pread lets threads share it; remember which paths do not exist.",
+        ask: metadata::open_storm,
+    },
+    RuleInfo {
+        id: "stat-storm",
+        title: "the same paths looked up again and again",
+        when: "A process asks for the attributes of the same path many times.",
+        advice: "Remember the answer; list a directory once instead of probing names; shorten search paths (PYTHONPATH, LD_LIBRARY_PATH).",
+        ask: metadata::stat_storm,
+    },
+    RuleInfo {
+        id: "seek-storm",
+        title: "more seeks than transfers",
+        when: "A process seeks in a file at least as often as it transfers.",
+        advice: "Use pread and pwrite, which say where; do not ask for a position that the program knows.",
+        ask: metadata::seek_storm,
+    },
+    RuleInfo {
+        id: "fsync-per-write",
+        title: "a sync for every write",
+        when: "A file is synchronised to disk nearly as often as it is written, or was opened with O_SYNC or O_DSYNC.",
+        advice: "Sync once, when a unit of work is complete; put many rows into one transaction.",
+        ask: transfers::fsync_per_write,
+    },
+    RuleInfo {
+        id: "metadata-bound",
+        title: "more time for names than for content",
+        when: "Most of the I/O time of a job that moves data goes to opening, closing, looking up and listing.",
+        advice: "Pack many small files into few large ones (tar, WebDataset, HDF5, Parquet); open once; list once.",
+        ask: metadata::metadata_bound,
+    },
+    RuleInfo {
+        id: "reader-skew",
+        title: "one process reads nearly everything",
+        when: "Among processes of the same program that began together, one reads most of the bytes.",
+        advice: "Let every process read its part; read collectively where the format can.",
+        ask: balance::reader_skew,
+    },
+    RuleInfo {
+        id: "writer-skew",
+        title: "one process writes nearly everything",
+        when: "Among processes of the same program that began together, one writes most of the bytes.",
+        advice: "Let every process write its part, into files of its own or collectively.",
+        ask: balance::writer_skew,
+    },
+    RuleInfo {
+        id: "straggler-process",
+        title: "all wait for one process",
+        when: "Of processes of the same program that began together, one ends long after the median.",
+        advice: "Look at what it did while the others had ended; give out work in smaller pieces.",
+        ask: balance::straggler_process,
+    },
+    RuleInfo {
+        id: "straggler-host",
+        title: "one host is slower",
+        when: "The processes of one host took much longer, or spent much longer in I/O, than those of the median host.",
+        advice: "Compare the host's disks, network and load with the others'; leave it out of the job if it is ill.",
+        ask: balance::straggler_host,
+    },
+    RuleInfo {
+        id: "rank-imbalance",
+        title: "ranks have unequal work",
+        when: "The longest I/O, fetch or compute time of a rank is far above the mean of all.",
+        advice: "Deal out files by size rather than by number, and shuffle them.",
+        ask: balance::rank_imbalance,
+    },
+    RuleInfo {
+        id: "unaligned-io",
+        title: "transfers off block boundaries",
+        when: "Most transfers of a block or more begin inside a block. Its score counts half: page caches hide much of it.",
+        advice: "Start records at multiples of 4096 bytes; put headers into a block of their own.",
+        ask: transfers::unaligned,
+    },
+    RuleInfo {
+        id: "tiny-buffers",
+        title: "streams without a useful buffer",
+        when: "A stream is flushed for nearly every write, or was told to have no buffer and then used for small pieces.",
+        advice: "Leave the stream its buffer, or give it a larger one (setvbuf); flush when a unit of work is complete.",
+        ask: transfers::tiny_buffers,
+    },
+    RuleInfo {
+        id: "read-after-write",
+        title: "data passed on through files",
+        when: "Bytes are read back from files that the job wrote before. Its score counts half: a part of that may be wanted.",
+        advice: "Keep the data in memory, pass it through a pipe or shared memory, or put such files on a local disk or tmpfs.",
+        ask: transfers::read_after_write,
+    },
+    RuleInfo {
+        id: "checkpoint-stall",
+        title: "training stands still for checkpoints",
+        when: "Checkpoints take a part of the time in which nothing is computed.",
+        advice: "Save in the background from a copy in memory, to a local disk first, less often, or sharded over ranks.",
+        ask: training::checkpoint_stall,
+    },
+    RuleInfo {
+        id: "loader-starvation",
+        title: "the model waits for data",
+        when: "The training loop waits for its next batch while nothing is computed.",
+        advice: "Load ahead (more workers, prefetch), make samples cheaper to read and decode, or bring the data nearer.",
+        ask: training::loader_starvation,
+    },
+    RuleInfo {
+        id: "too-few-workers",
+        title: "too few loader workers",
+        when: "The model waits for data, and the loop loads it itself or its workers are busy nearly all the time.",
+        advice: "Raise the number of loader workers (num_workers), as far as processors and memory go.",
+        ask: training::too_few_workers,
+    },
+    RuleInfo {
+        id: "slope",
+        title: "few calls take most of the time",
+        when: "Files, processes or periods have a far larger part of the I/O time than of the calls, and move less than their part of the bytes. The score is DFAnalyzer's `ops_slope`: (atan(time share / call share) - 45°) / 45°.",
+        advice: "Look at those calls first: they wait for something that others do not.",
+        ask: slope::slope,
+    },
+    RuleInfo {
+        id: "lost-coverage",
+        title: "the trace does not show everything",
+        when: "Trace files are damaged, events were dropped, programs could not be traced, or the kernel counted many more bytes than the trace holds.",
+        advice: "`weft check` says per process what is missing and why; other findings may be understated.",
+        ask: coverage::lost_coverage,
+    },
+];

@@ -1,0 +1,109 @@
+//! DFAnalyzer's slope: a row of a view that has a larger part of the time than of the calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Case;
+use crate::findings::Finding;
+use crate::findings::evidence::Tally;
+use crate::findings::thresholds::Limit;
+use crate::findings::weigh::{Part, human_count, human_time, percent};
+
+/// The reference's `normalize_slope`: 0 at equal parts, 1 when calls are no part at all.
+pub(crate) fn normalized(slope: f64) -> f64 {
+    ((slope.atan().to_degrees() - 45.0) / 45.0).clamp(0.0, 1.0)
+}
+
+/// A view of fewer rows says nothing about its rows.
+const FEWEST_ROWS: usize = 4;
+
+pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
+    let evidence = case.evidence;
+    let (mut files, mut people): (BTreeMap<u32, Tally>, BTreeMap<u32, Tally>) = (BTreeMap::new(), BTreeMap::new());
+    for ((process, file, _), tally) in &evidence.sums {
+        files.entry(*file).or_default().add(tally);
+        people.entry(*process).or_default().add(tally);
+    }
+    let slices = evidence.slices.iter().map(|(slice, tally)| (*slice as u32, *tally)).collect();
+    let parts_of = |odd: &BTreeSet<u32>, by_file: bool| -> Vec<Part> {
+        let wanted = evidence.sums.iter().filter(|((process, file, _), _)| odd.contains(if by_file { file } else { process }));
+        wanted.map(|((process, file, _), tally)| Part { process: *process, file: Some(*file), tally: *tally }).collect()
+    };
+    let mut found = Vec::new();
+    found.extend(view(case, "files", "path", &files, |odd, _| parts_of(odd, true)));
+    found.extend(view(case, "processes", "pid", &people, |odd, _| parts_of(odd, false)));
+    let width = format!("time_bucket(ts_ns, '{}s')", evidence.slice_ns / 1_000_000_000);
+    found.extend(view(case, "periods", &width, &slices, |_, sum| {
+        // Who made a period's calls is not kept; its time is weighed against that of all.
+        let whose = evidence.alive().filter(|(_, life)| life.io).map(|(process, _)| process);
+        let nothing = Tally { calls: 0, bytes: 0, ns: 0, ..*sum };
+        let mut parts: Vec<Part> = whose.map(|process| Part { process, file: None, tally: nothing }).collect();
+        if let Some(first) = parts.first_mut() {
+            first.tally = *sum;
+        }
+        parts
+    }));
+    found
+}
+
+fn view(
+    case: &Case<'_>,
+    rows_are: &str,
+    column: &str,
+    rows: &BTreeMap<u32, Tally>,
+    parts: impl Fn(&BTreeSet<u32>, &Tally) -> Vec<Part>,
+) -> Option<Finding> {
+    let (evidence, config) = (case.evidence, case.config);
+    let mut all = Tally::default();
+    rows.values().for_each(|tally| all.add(tally));
+    if rows.len() < FEWEST_ROWS || all.ns == 0 || all.calls == 0 {
+        return None;
+    }
+    let (mut odd, mut sum, mut worst) = (BTreeSet::new(), Tally::default(), 0.0f64);
+    for (row, tally) in rows {
+        let (time, calls) = (tally.ns as f64 / all.ns as f64, tally.calls as f64 / all.calls as f64);
+        let bytes = if all.bytes == 0 { 0.0 } else { tally.bytes as f64 / all.bytes as f64 };
+        let score = normalized(time / calls);
+        if score >= config.get(Limit::SlopeScore) && time >= config.get(Limit::SlopePart) && bytes < time {
+            worst = worst.max(score);
+            sum.add(tally);
+            odd.insert(*row);
+        }
+    }
+    if odd.is_empty() {
+        return None;
+    }
+    let mut weighed = evidence.weigh(config, &parts(&odd, &sum))?;
+    if rows_are == "periods" {
+        weighed.place.processes.clear();
+        weighed.place.process_count = 0;
+    }
+    weighed.score *= worst;
+    let what = format!(
+        "{} of {} {rows_are} have {} of the I/O time with {} of the calls ({} in {}), {} of the time.",
+        odd.len(),
+        rows.len(),
+        percent(sum.ns as f64 / all.ns as f64),
+        percent(sum.calls as f64 / all.calls as f64),
+        human_count(sum.calls),
+        human_time(sum.ns),
+        percent(weighed.stake.share),
+    );
+    let query = format!(
+        "SELECT {column} AS row, count(*) AS calls, sum(dur_ns) / 1e9 AS seconds, \
+         sum(dur_ns) * 1.0 / sum(sum(dur_ns)) OVER () / (count(*) * 1.0 / sum(count(*)) OVER ()) AS slope FROM events \
+         WHERE lower(cat) IN ('posix', 'stdio') AND path IS NOT NULL GROUP BY 1 ORDER BY seconds DESC LIMIT 20"
+    );
+    case.finding("slope", weighed, what, query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalized;
+
+    #[test]
+    fn slopes_are_scored_as_the_reference_does() {
+        for (slope, expected) in [(0.0, 0.0), (1.0, 0.0), (3.0f64.sqrt(), 1.0 / 3.0), (f64::INFINITY, 1.0)] {
+            assert!((normalized(slope) - expected).abs() < 1e-12, "{slope}: {}", normalized(slope));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Rules about training loops: waiting for data, workers, checkpoints. They look at spans, as unions and intersections of intervals.
+
+use super::{Case, processes};
+use crate::findings::Finding;
+use crate::findings::calls::{Call, Role};
+use crate::findings::evidence::{Evidence, Op, Tally};
+use crate::findings::thresholds::Limit;
+use crate::findings::weigh::{Part, human_count, human_time, percent};
+
+/// A training loop.
+struct Loop {
+    process: u32,
+    start: i64,
+    end: i64,
+    compute_ns: u64,
+    /// Waiting for data while nothing is computed.
+    waits_ns: u64,
+    waits: u64,
+}
+
+impl Loop {
+    fn ns(&self) -> f64 {
+        (self.end - self.start).max(1) as f64
+    }
+}
+
+fn loops(evidence: &Evidence) -> Vec<Loop> {
+    let mut found = Vec::new();
+    for (process, _) in evidence.alive() {
+        let (Some(compute), Some(fetch)) = (evidence.role(process, Role::Compute), evidence.role(process, Role::Fetch))
+        else {
+            continue;
+        };
+        let (Some(a), Some(b)) = (compute.hull(), fetch.hull()) else { continue };
+        found.push(Loop {
+            process,
+            start: a.0.min(b.0),
+            end: a.1.max(b.1),
+            compute_ns: compute.ns(),
+            waits_ns: fetch.ns() - fetch.common_ns(compute),
+            waits: fetch.count,
+        });
+    }
+    found
+}
+
+fn starving(case: &Case<'_>) -> Vec<Loop> {
+    let mut loops = loops(case.evidence);
+    loops.retain(|training| {
+        let (waits, computes) = (training.waits_ns as f64 / training.ns(), training.compute_ns as f64 / training.ns());
+        waits >= case.config.get(Limit::FetchShare) && computes < case.config.get(Limit::ComputeShare)
+    });
+    loops
+}
+
+pub(super) fn loader_starvation(case: &Case<'_>) -> Vec<Finding> {
+    let loops = starving(case);
+    let parts: Vec<Part> = loops
+        .iter()
+        .map(|it| Part {
+            process: it.process,
+            file: None,
+            tally: Tally { calls: it.waits, bytes: 0, ns: it.waits_ns, start: it.start, end: it.end },
+        })
+        .collect();
+    let Some(mut weighed) = case.evidence.weigh(case.config, &parts) else { return Vec::new() };
+    let time: f64 = loops.iter().map(Loop::ns).sum();
+    let waits = loops.iter().map(|it| it.waits_ns).sum::<u64>() as f64 / time;
+    let computes = loops.iter().map(|it| it.compute_ns).sum::<u64>() as f64 / time;
+    // The reference's severity, less where little time is at stake.
+    let short = (weighed.stake.seconds() / case.config.get(Limit::FullSeconds).max(f64::MIN_POSITIVE)).min(1.0);
+    weighed.score = ((waits - 0.10) / 0.25).clamp(0.0, 1.0) * short;
+    let what = format!(
+        "{} wait {} for {} batches: {} of their loops' time, while {} goes to compute.",
+        processes(loops.len() as u64),
+        human_time(weighed.stake.time_ns as u64),
+        human_count(weighed.stake.calls),
+        percent(waits),
+        percent(computes),
+    );
+    case.finding("loader-starvation", weighed, what, by_layer()).into_iter().collect()
+}
+
+fn by_layer() -> String {
+    "SELECT host, pid, lower(cat) AS cat, name, count(*) AS spans, sum(dur_ns) / 1e9 AS seconds FROM spans \
+     WHERE lower(cat) IN ('compute', 'ai_framework', 'data', 'data_loader', 'dataloader', 'reader', 'checkpoint') \
+     GROUP BY host, pid, lower(cat), name ORDER BY seconds DESC LIMIT 40"
+        .to_owned()
+}
+
+pub(super) fn too_few_workers(case: &Case<'_>) -> Vec<Finding> {
+    let (evidence, config) = (case.evidence, case.config);
+    let loops = starving(case);
+    let trains = |process: u32| evidence.role(process, Role::Compute).is_some();
+    let (mut busy, mut idle) = (Vec::new(), 0u64);
+    for (process, _) in evidence.alive().filter(|(process, _)| !trains(*process)) {
+        let Some(load) = evidence.role(process, Role::Load) else { continue };
+        let Some((start, end)) = load.hull() else { continue };
+        if load.ns() as f64 >= config.get(Limit::WorkerBusy) * (end - start) as f64 {
+            busy.push(process);
+        } else {
+            idle += 1;
+        }
+    }
+    let (mut parts, mut own) = (Vec::new(), 0u64);
+    for it in &loops {
+        let Some(fetch) = evidence.role(it.process, Role::Fetch) else { continue };
+        // Where loading is not marked, reading stands for it.
+        let loaded = evidence.role(it.process, Role::Load).map_or_else(
+            || Op::READS.iter().map(|op| total(evidence, it.process, *op)).sum::<u64>().min(fetch.ns()),
+            |load| load.common_ns(fetch),
+        );
+        let itself = loaded as f64 >= 0.5 * fetch.ns() as f64;
+        own += u64::from(itself);
+        if itself || !busy.is_empty() && idle == 0 {
+            let tally = Tally { calls: it.waits, bytes: 0, ns: it.waits_ns, start: it.start, end: it.end };
+            parts.push(Part { process: it.process, file: None, tally });
+        }
+    }
+    let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
+    let how = if own > 0 {
+        format!("{own} of {} loops load their batches themselves", loops.len())
+    } else {
+        format!("all {} loader workers are busy for at least {} of their time", busy.len(), percent(config.get(Limit::WorkerBusy)))
+    };
+    let what = format!(
+        "{how}, and the model waits {} for them, {} of the time.",
+        human_time(weighed.stake.time_ns as u64),
+        percent(weighed.stake.share),
+    );
+    case.finding("too-few-workers", weighed, what, by_layer()).into_iter().collect()
+}
+
+fn total(evidence: &Evidence, process: u32, op: Op) -> u64 {
+    evidence.per_process(&[op]).iter().filter(|(other, _)| *other == process).map(|(_, tally)| tally.ns).sum()
+}
+
+pub(super) fn checkpoint_stall(case: &Case<'_>) -> Vec<Finding> {
+    let (evidence, config) = (case.evidence, case.config);
+    let mut parts = Vec::new();
+    for (process, _) in evidence.alive() {
+        let Some(saved) = evidence.role(process, Role::Checkpoint) else { continue };
+        let hidden = evidence.role(process, Role::Compute).map_or(0, |compute| saved.common_ns(compute));
+        let (start, end) = saved.hull().unwrap_or_default();
+        let tally = Tally { calls: saved.count, bytes: 0, ns: saved.ns() - hidden, start, end };
+        parts.push(Part { process, file: None, tally });
+    }
+    let mut how = "spans";
+    if parts.is_empty() {
+        // Nothing is marked: files that are called like checkpoints.
+        how = "calls that write files named like checkpoints";
+        let ops = [Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Sync, Op::Flush, Op::Copy];
+        for (process, file, tally) in evidence.per_file(&ops) {
+            if evidence.meanings.is_checkpoint_file(file) {
+                parts.push(Part { process, file: Some(file), tally });
+            }
+        }
+    }
+    let weighed = evidence.weigh(config, &parts);
+    let Some(weighed) = weighed.filter(|weighed| weighed.stake.share >= config.get(Limit::CheckpointShare)) else {
+        return Vec::new();
+    };
+    let what = format!(
+        "{} {how} of {} take {} in which they compute nothing, {} of the time.",
+        human_count(weighed.stake.calls),
+        processes(weighed.place.process_count),
+        human_time(weighed.stake.time_ns as u64),
+        percent(weighed.stake.share),
+    );
+    let query = if how == "spans" {
+        by_layer()
+    } else {
+        format!(
+            "SELECT host, pid, path, name, count(*) AS calls, sum(dur_ns) / 1e9 AS seconds FROM events WHERE name IN ({}) \
+             AND (lower(path) LIKE '%checkpoint%' OR lower(path) LIKE '%/ckpt%' OR lower(path) LIKE '%.ckpt' OR lower(path) LIKE '%.pt' \
+             OR lower(path) LIKE '%.pth' OR lower(path) LIKE '%.safetensors' OR lower(path) LIKE '%.distcp') \
+             GROUP BY host, pid, path, name ORDER BY seconds DESC LIMIT 20",
+            evidence.meanings.sql_names(&[Call::Write, Call::StreamWrite, Call::Sync, Call::Flush, Call::Copy]),
+        )
+    };
+    case.finding("checkpoint-stall", weighed, what, query).into_iter().collect()
+}

@@ -1,0 +1,1 @@
+//! Generated traces through all rules.

@@ -1,0 +1,408 @@
+//! Events of a run → groups by key words that batches hold directly: ids, buckets, numbers.
+
+use arrow_array::{Array as _, Int64Array, StringArray, UInt32Array};
+use weftline_format::Phase;
+use weftline_index::column::phase_code;
+use weftline_index::{Batch, Column, Filter, Request, Run};
+
+use super::cell::{Cell, Values};
+use super::table::{Groups, Slot};
+use crate::Result;
+use crate::classify::{Classes, SizeKind, member_integer};
+
+/// A word that says "no value".
+pub const NONE: u32 = u32::MAX;
+/// A number that says so.
+pub const NO_NUMBER: i64 = i64::MIN;
+
+/// A part of a key as batches hold it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Time since the origin in buckets.
+    Bucket,
+    Cat,
+    Name,
+    Process,
+    File,
+    /// [`Classes::file_class`].
+    FileClass,
+    /// [`Sizing::Later`]: where the size that was added came from.
+    SizeFrom,
+    /// Two words each.
+    Thread,
+    Epoch,
+    Step,
+}
+
+impl Part {
+    pub(super) fn words(self) -> usize {
+        if matches!(self, Part::Thread | Part::Epoch | Part::Step) { 2 } else { 1 }
+    }
+
+    fn column(self) -> Option<Column> {
+        Some(match self {
+            Part::Bucket => Column::Ts,
+            Part::Cat => Column::Cat,
+            Part::Name => Column::Name,
+            Part::Process => Column::Process,
+            Part::File | Part::FileClass => Column::File,
+            Part::Thread => Column::Tid,
+            Part::Epoch => Column::integer("epoch")?,
+            Part::Step => Column::integer("step")?,
+            Part::SizeFrom => return None,
+        })
+    }
+}
+
+/// Values of [`Part::SizeFrom`].
+pub(super) mod size_from {
+    pub(in super::super) const NOTHING: u32 = 0;
+    pub(in super::super) const RETURNED: u32 = 1;
+    pub(in super::super) const IMAGE: u32 = 2;
+    /// Both were there: the event with what it returned …
+    pub(in super::super) const BOTH: u32 = 3;
+    /// … and, in a group without events, its image size.
+    pub(in super::super) const BOTH_IMAGE: u32 = 4;
+}
+
+/// How sizes are told.
+#[derive(Clone, Copy)]
+pub(super) enum Sizing<'c> {
+    /// What names and categories mean is known.
+    Known(&'c Classes),
+    /// It will be known after the pass: both candidates are kept.
+    Later,
+}
+
+/// A pass over the spans of a run.
+pub(super) struct Pass<'c> {
+    pub(super) parts: Vec<Part>,
+    pub(super) sizing: Sizing<'c>,
+    pub(super) origin: i64,
+    pub(super) width_ns: i64,
+    pub(super) filter: Filter,
+    /// Whether arguments that stand in the rest are looked for.
+    pub(super) rest: bool,
+}
+
+struct State<C> {
+    groups: Groups<C>,
+    /// Where groups of a (category, name) are, when those alone are the key: `direct[cat][name]`.
+    direct: Vec<Vec<Slot>>,
+    slots: Vec<Slot>,
+}
+
+const NO_SLOT: Slot = Slot { shard: NONE, group: NONE };
+/// Larger ids go through the hash table.
+const DIRECT_LIMIT: u32 = 1 << 16;
+
+impl Pass<'_> {
+    fn width(&self) -> usize {
+        self.parts.iter().map(|part| part.words()).sum()
+    }
+
+    fn request<C: Cell>(&self) -> Request {
+        let integers = ["ret", "image_size"].into_iter().chain(C::OFFSET.then_some("offset"));
+        let mut columns = vec![Column::Phase, Column::Ts, Column::Dur, Column::Cat, Column::Name];
+        columns.extend(integers.filter_map(Column::integer));
+        columns.extend(self.parts.iter().filter_map(|part| part.column()));
+        columns.extend(self.rest.then_some(Column::Rest));
+        Request::of(columns).with(self.filter.clone())
+    }
+
+    pub(super) fn run<C: Cell>(&self, run: &Run) -> Result<Groups<C>> {
+        let width = self.width();
+        let make = || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new() };
+        let (states, _) = run.scan(&self.request::<C>(), make, |state, batch| self.fold(state, batch))?;
+        Ok(Groups::merge(states.into_iter().map(|state| state.groups).collect(), width))
+    }
+
+    fn fold<C: Cell>(&self, state: &mut State<C>, batch: &Batch) {
+        let mut slots = std::mem::take(&mut state.slots);
+        slots.clear();
+        if self.parts == [Part::Cat, Part::Name] {
+            self.find_direct(state, batch, &mut slots);
+        } else {
+            self.find(state, batch, &mut slots);
+        }
+        let values = Row::of::<C>(batch, self.rest);
+        for (row, slot) in slots.iter().enumerate() {
+            if *slot != NO_SLOT {
+                let size = match self.sizing {
+                    Sizing::Known(classes) => values.size(row, classes),
+                    Sizing::Later => values.returned(row).or_else(|| values.image(row)),
+                };
+                state.groups.at(*slot).add(values.values::<C>(row, size));
+            }
+        }
+        state.slots = slots;
+        if let Sizing::Later = self.sizing {
+            self.second_candidates(state, batch, &values);
+        }
+    }
+
+    fn find_direct<C: Cell>(&self, state: &mut State<C>, batch: &Batch, slots: &mut Vec<Slot>) {
+        let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
+        let phases = batch.phases().values();
+        for row in 0..batch.rows() {
+            let (cat, name) = (cats[row], names[row]);
+            if !is_span(phases[row]) {
+                slots.push(NO_SLOT);
+                continue;
+            }
+            if let Some(slot) = state.direct.get(cat as usize).and_then(|names| names.get(name as usize))
+                && *slot != NO_SLOT
+            {
+                slots.push(*slot);
+                continue;
+            }
+            let slot = state.groups.slot(&[cat, name]);
+            if cat < DIRECT_LIMIT && name < DIRECT_LIMIT {
+                let (cat, name) = (cat as usize, name as usize);
+                state.direct.resize_with(state.direct.len().max(cat + 1), Vec::new);
+                let names = &mut state.direct[cat];
+                names.resize(names.len().max(name + 1), NO_SLOT);
+                names[name] = slot;
+            }
+            slots.push(slot);
+        }
+    }
+
+    fn find<C: Cell>(&self, state: &mut State<C>, batch: &Batch, slots: &mut Vec<Slot>) {
+        let phases = batch.phases().values();
+        let words = Words::of(self, batch);
+        let mut key = vec![0; state.groups.width];
+        // Events of a process often come in runs of the same group.
+        let (mut last, mut last_slot) = (vec![NONE; key.len()], NO_SLOT);
+        for (row, phase) in phases.iter().enumerate() {
+            if !is_span(*phase) {
+                slots.push(NO_SLOT);
+                continue;
+            }
+            words.write(row, &mut key);
+            if last_slot == NO_SLOT || key != last {
+                last_slot = state.groups.slot(&key);
+                last.copy_from_slice(&key);
+            }
+            slots.push(last_slot);
+        }
+    }
+
+    /// Events that have both a result and an image size: which of them counts is not known yet.
+    fn second_candidates<C: Cell>(&self, state: &mut State<C>, batch: &Batch, values: &Row<'_>) {
+        let phases = batch.phases().values();
+        let Some(at) = self.at(Part::SizeFrom) else { return };
+        let words = Words::of(self, batch);
+        let mut key = vec![0; state.groups.width];
+        for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
+            if let (Some(_), Some(image)) = (values.returned(row), values.image(row)) {
+                words.write(row, &mut key);
+                key[at] = size_from::BOTH_IMAGE;
+                state.groups.cell(&key).add_size(image);
+            }
+        }
+    }
+
+    /// The place of a part among the key words.
+    pub(super) fn at(&self, wanted: Part) -> Option<usize> {
+        let mut at = 0;
+        for part in &self.parts {
+            if *part == wanted {
+                return Some(at);
+            }
+            at += part.words();
+        }
+        None
+    }
+}
+
+/// Spans are the events that have a duration: `X`, and `B` with that of its `E`.
+#[inline]
+pub(crate) fn is_span(phase: u8) -> bool {
+    phase == b'X' || phase == b'B'
+}
+
+/// The phases of spans.
+pub(crate) fn span_phases() -> [u8; 2] {
+    [phase_code(Phase::Complete), phase_code(Phase::Begin)]
+}
+
+/// The columns of values of a batch.
+pub(crate) struct Row<'b> {
+    ts: &'b Int64Array,
+    dur: &'b Int64Array,
+    cats: &'b [u32],
+    names: &'b [u32],
+    ret: &'b Int64Array,
+    image: &'b Int64Array,
+    offset: Option<&'b Int64Array>,
+    rest: Option<&'b StringArray>,
+}
+
+#[inline]
+pub(crate) fn number(column: &Int64Array, row: usize) -> Option<i64> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn integer<'b>(batch: &'b Batch, name: &str) -> &'b Int64Array {
+    batch.ints(Column::integer(name).unwrap_or(Column::Id))
+}
+
+impl<'b> Row<'b> {
+    fn of<C: Cell>(batch: &'b Batch, rest: bool) -> Row<'b> {
+        Row::new(batch, rest, C::OFFSET)
+    }
+
+    /// The columns must have been asked for.
+    pub(crate) fn new(batch: &'b Batch, rest: bool, offset: bool) -> Row<'b> {
+        Row {
+            ts: batch.ints(Column::Ts),
+            dur: batch.ints(Column::Dur),
+            cats: batch.ids(Column::Cat).values(),
+            names: batch.ids(Column::Name).values(),
+            ret: integer(batch, "ret"),
+            image: integer(batch, "image_size"),
+            offset: offset.then(|| integer(batch, "offset")),
+            rest: rest.then(|| batch.texts(Column::Rest)),
+        }
+    }
+
+    /// Category and name.
+    #[inline]
+    pub(crate) fn kind(&self, row: usize) -> (u32, u32) {
+        (self.cats[row], self.names[row])
+    }
+
+    /// Start and duration; an event without them has none.
+    #[inline]
+    pub(crate) fn span(&self, row: usize) -> (i64, i64) {
+        (number(self.ts, row).unwrap_or(0), number(self.dur, row).unwrap_or(0))
+    }
+
+    #[inline]
+    pub(crate) fn offset(&self, row: usize) -> Option<i64> {
+        self.offset.and_then(|offset| number(offset, row))
+    }
+
+    #[inline]
+    fn values<C: Cell>(&self, row: usize, size: Option<u64>) -> Values {
+        let (start, dur) = self.span(row);
+        Values { start, dur, size, offset: if C::OFFSET { self.offset(row) } else { None } }
+    }
+
+    fn member(&self, row: usize, key: &str) -> Option<i64> {
+        let rest = self.rest?;
+        if rest.is_valid(row) { member_integer(rest.value(row), key) } else { None }
+    }
+
+    /// What the call returned, where that is positive.
+    #[inline]
+    pub(crate) fn returned(&self, row: usize) -> Option<u64> {
+        number(self.ret, row).filter(|ret| *ret > 0).map(|ret| ret as u64)
+    }
+
+    #[inline]
+    fn image(&self, row: usize) -> Option<u64> {
+        let size = number(self.image, row).or_else(|| self.member(row, "image_size"));
+        size.filter(|size| *size > 0).map(|size| size as u64)
+    }
+
+    /// The size of an event.
+    #[inline]
+    pub(crate) fn size(&self, row: usize, classes: &Classes) -> Option<u64> {
+        match classes.size_kind(self.cats[row], self.names[row]) {
+            SizeKind::Returned => self.returned(row),
+            SizeKind::None => None,
+            SizeKind::Image => self.summed(row).or_else(|| self.image(row)),
+            SizeKind::Summed => self.summed(row),
+        }
+    }
+
+    fn summed(&self, row: usize) -> Option<u64> {
+        self.member(row, "size_sum").and_then(|size| u64::try_from(size).ok())
+    }
+}
+
+/// The key words of a batch's rows.
+struct Words<'b> {
+    parts: Vec<Source<'b>>,
+}
+
+enum Source<'b> {
+    Bucket { ts: &'b Int64Array, origin: i64, width: i64 },
+    Id(&'b [u32]),
+    File(&'b UInt32Array),
+    FileClass(&'b UInt32Array, &'b Classes),
+    Number(&'b Int64Array),
+    Argument { column: &'b Int64Array, rest: Option<&'b StringArray>, key: &'static str },
+    SizeFrom(Row<'b>),
+}
+
+impl<'b> Words<'b> {
+    fn of(pass: &'b Pass<'_>, batch: &'b Batch) -> Words<'b> {
+        let rest = || pass.rest.then(|| batch.texts(Column::Rest));
+        let source = |part: &Part| match part {
+            Part::Bucket => {
+                Source::Bucket { ts: batch.ints(Column::Ts), origin: pass.origin, width: pass.width_ns.max(1) }
+            }
+            Part::Cat => Source::Id(batch.ids(Column::Cat).values()),
+            Part::Name => Source::Id(batch.ids(Column::Name).values()),
+            Part::Process => Source::Id(batch.ids(Column::Process).values()),
+            Part::File => Source::File(batch.ids(Column::File)),
+            Part::FileClass => match pass.sizing {
+                Sizing::Known(classes) => Source::FileClass(batch.ids(Column::File), classes),
+                Sizing::Later => Source::File(batch.ids(Column::File)),
+            },
+            Part::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false)),
+            Part::Thread => Source::Number(batch.ints(Column::Tid)),
+            Part::Epoch => Source::Argument { column: integer(batch, "epoch"), rest: rest(), key: "epoch" },
+            Part::Step => Source::Argument { column: integer(batch, "step"), rest: rest(), key: "step" },
+        };
+        Words { parts: pass.parts.iter().map(source).collect() }
+    }
+
+    #[inline]
+    fn write(&self, row: usize, key: &mut [u32]) {
+        let mut at = 0;
+        let mut put = |word: u32| {
+            key[at] = word;
+            at += 1;
+        };
+        for part in &self.parts {
+            match part {
+                // `NONE` is kept free for events without a time; the caller checked that buckets fit.
+                Source::Bucket { ts, origin, width } => put(number(ts, row).map_or(NONE, |ts| {
+                    (i128::from(ts) - i128::from(*origin)).div_euclid(i128::from(*width)) as u32
+                })),
+                Source::Id(ids) => put(ids[row]),
+                Source::File(files) => put(if files.is_valid(row) { files.value(row) } else { NONE }),
+                Source::FileClass(files, classes) => {
+                    put(classes.file_class(files.is_valid(row).then(|| files.value(row))));
+                }
+                Source::Number(numbers) => two(&mut put, numbers.value(row)),
+                Source::Argument { column, rest, key } => {
+                    let text = || rest.filter(|rest| rest.is_valid(row)).and_then(|rest| member_integer(rest.value(row), key));
+                    two(&mut put, number(column, row).or_else(text).unwrap_or(NO_NUMBER));
+                }
+                Source::SizeFrom(values) => put(match (values.returned(row), values.image(row)) {
+                    (None, None) => size_from::NOTHING,
+                    (Some(_), None) => size_from::RETURNED,
+                    (None, Some(_)) => size_from::IMAGE,
+                    (Some(_), Some(_)) => size_from::BOTH,
+                }),
+            }
+        }
+    }
+}
+
+#[inline]
+fn two(put: &mut impl FnMut(u32), number: i64) {
+    put(number as u32);
+    put((number >> 32) as u32);
+}
+
+/// The number that two words hold.
+#[inline]
+pub(super) fn from_two(words: &[u32]) -> i64 {
+    i64::from(words[0]) | i64::from(words[1] as i32) << 32
+}

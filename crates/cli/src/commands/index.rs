@@ -1,0 +1,68 @@
+//! `weft index`: builds the index of a run ahead of the first question, tells of it, or removes it.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weftline_index::Run;
+
+use crate::args::IndexArgs;
+use crate::opening;
+use crate::terminal::{self, Terminal};
+
+#[derive(Serialize)]
+struct Told {
+    directory: String,
+    bytes: u64,
+    rows: u64,
+    files_read: usize,
+    files_kept: usize,
+}
+
+/// Runs the verb.
+pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    if args.remove {
+        let removed = Run::remove_index(&opening::named(&args.open)?, &args.open.group)?;
+        writeln!(out, "{}", if removed == 0 { "there was no index" } else { "removed the index" })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let run = opening::open(&args.open)?;
+    let told: Vec<Told> = run
+        .index()
+        .iter()
+        .map(|index| Told {
+            directory: index.directory.display().to_string(),
+            bytes: index.bytes,
+            rows: index.rows,
+            files_read: index.read,
+            files_kept: index.kept,
+        })
+        .collect();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &told)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = terminal.stdout();
+    for index in &told {
+        writeln!(out, "{}  {}", paint.dim("index"), index.directory)?;
+        let (rows, bytes) = (terminal::count(index.rows), terminal::bytes(index.bytes));
+        let (read, kept) = (index.files_read, index.files_kept);
+        writeln!(out, "{}  {rows} events in {bytes}; {read} files read, {kept} known already", paint.dim(" size"))?;
+    }
+    for source in run.sources().iter().filter(|source| source.flaws > 0 || source.unreadable.is_some()) {
+        let path = source.path.display();
+        match &source.unreadable {
+            Some(why) => writeln!(out, "{}  {path}: {why}", paint.bad("unread"))?,
+            None => writeln!(
+                out,
+                "{}  {path}: {} flaws, {} unusable; `weft check {path}` names them",
+                paint.bad("damage"),
+                terminal::count(source.flaws),
+                terminal::bytes(source.lost_bytes)
+            )?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,58 @@
+//! The tables over a run.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`vocabulary`] | what all tables share: strings of the run as Arrow arrays, what processes and calls are |
+//! | [`event_rows`] | tables whose rows are events: `events`, `spans`, `io`, `counters`, `system` |
+//! | [`columns`] | a batch of the index → the columns that a query needs |
+//! | [`values`] | counters: one row per value |
+//! | [`pushdown`] | conditions of a query → a filter of the index |
+//! | [`scan`] | the plan node that reads row groups |
+//! | [`gathered`] | tables that a pass over the run gathers, when they are asked for |
+//! | [`usage`] | what is counted per file, process, thread and host |
+//! | [`files`], [`people`], [`metadata`], [`damage`] | the gathered tables |
+
+mod columns;
+mod damage;
+mod event_rows;
+mod files;
+mod gathered;
+mod metadata;
+mod people;
+mod pushdown;
+mod scan;
+mod usage;
+mod values;
+mod vocabulary;
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::error::DataFusionError;
+
+use crate::schema::{TABLES, Table};
+pub(crate) use values::as_text;
+pub(crate) use vocabulary::Vocabulary;
+
+/// All tables of a run, by their names.
+pub(crate) fn all(words: &Arc<Vocabulary>) -> Vec<(&'static str, Arc<dyn TableProvider>)> {
+    TABLES.iter().map(|table| (table.name, provider(table, words))).collect()
+}
+
+fn provider(table: &'static Table, words: &Arc<Vocabulary>) -> Arc<dyn TableProvider> {
+    let gather: gathered::Gather = match table.name {
+        "files" => files::gather,
+        "processes" => people::processes,
+        "threads" => people::threads,
+        "hosts" => people::hosts,
+        "metadata" => metadata::gather,
+        "damage" => damage::gather,
+        _ => return Arc::new(event_rows::EventRows::new(table, Arc::clone(words))),
+    };
+    Arc::new(gathered::Gathered::new(table, Arc::clone(words), gather))
+}
+
+/// An error of ours on its way through DataFusion.
+fn external(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}

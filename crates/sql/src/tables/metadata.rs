@@ -1,0 +1,63 @@
+//! The table `metadata`.
+
+use std::collections::BTreeMap;
+
+use datafusion::arrow::array::{Array as _, AsArray as _};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::Result;
+use weftline_format::quick::members;
+use weftline_format::{Phase, Value};
+use weftline_index::column::phase_code;
+use weftline_index::{Column, Filter, Request};
+
+use super::columns::{all_arguments, arguments};
+use super::external;
+use super::gathered::{Cell, Sheet};
+use super::vocabulary::Vocabulary;
+
+pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
+    let dictionary = &words.dictionary;
+    let mut columns = all_arguments();
+    columns.extend([Column::Name, Column::Ts, Column::Process, Column::Tid]);
+    let request = Request::of(columns).with(Filter::default().with_phases(&[phase_code(Phase::Metadata)]));
+    let mut failure = Ok(());
+    words
+        .run
+        .scan_in_order(&request, |batch| {
+            let (ts, tids) = (batch.ints(Column::Ts), batch.ints(Column::Tid));
+            let (names, people, rest) =
+                (batch.ids(Column::Name), batch.ids(Column::Process), batch.texts(Column::Rest));
+            let args = arguments(batch);
+            let args = args.as_string::<i32>();
+            for row in 0..batch.rows() {
+                let process = people.value(row);
+                let inside = if rest.is_valid(row) { rest.value(row) } else { "" };
+                let text = members(inside).find(|(key, _)| key == "name").and_then(|(_, value)| match value {
+                    Value::Str(text) => Some(text),
+                    _ => None,
+                });
+                let added = sheet.add(&[
+                    Cell::Text("event"),
+                    Cell::some(dictionary.name(names.value(row))),
+                    text.as_deref().map_or(Cell::Null, Cell::Text),
+                    Cell::maybe(ts.is_valid(row).then(|| ts.value(row))),
+                    dictionary.host(process).map_or(Cell::Null, Cell::Text),
+                    Cell::Int(dictionary.process(process).pid),
+                    Cell::Int(tids.value(row)),
+                    Cell::Int(i64::from(process)),
+                    if args.is_valid(row) { Cell::Text(args.value(row)) } else { Cell::Null },
+                ]);
+                if failure.is_ok() {
+                    failure = added;
+                }
+            }
+        })
+        .map_err(external)?;
+    failure?;
+    let texts: BTreeMap<&String, &String> = dictionary.texts.iter().collect();
+    for (hash, text) in texts {
+        let none = Cell::Null;
+        sheet.add(&[Cell::Text("text"), Cell::Text(hash), Cell::Text(text), none, none, none, none, none, none])?;
+    }
+    sheet.finish()
+}
