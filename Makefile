@@ -12,7 +12,7 @@ PRODUCT := --release --package weftline-cli --package weftline-preload \
 	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis install clean
+.PHONY: help build demo sql wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ help: ## show this list
 build: ## build weft and the library it injects (target/release)
 	@command -v cc >/dev/null || tools/debian-packages.sh gcc libc6-dev
 	$(CARGO) build $(PRODUCT)
+
+sql: ## build weft-sql, which answers `weft query` (about 20 minutes on two processors: DataFusion)
+	$(CARGO) build --release --package weftline-sql
 
 demo: build ## trace a small training job with worker processes and print the summary
 	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3

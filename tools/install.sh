@@ -9,6 +9,8 @@ root=$(dirname "$0")/..
 capi=$root/crates/capi
 
 install -D -m 755 "$weft" "$prefix/bin/weft"
+# Built by `make sql`, for those who query.
+[ ! -x "$built/weft-sql" ] || install -D -m 755 "$built/weft-sql" "$prefix/bin/weft-sql"
 install -D -m 755 "$built/libweft_preload.so" "$prefix/lib/weftline/libweft_preload.so"
 
 man="$prefix/share/man/man1"

@@ -41,7 +41,10 @@ fn same(a: &Value, b: &Value) -> bool {
 /// Lines on which the two can differ by design: keys in disguise, characters that stand for bytes, headers, great depth.
 fn is_special(line: &[u8]) -> bool {
     let has = |part: &[u8]| line.windows(part.len()).any(|window| window == part);
-    has(b"\\u") || line.contains(&0xF4) || has(b"traceEvents") || line.iter().filter(|b| b"[{".contains(b)).count() > 100
+    has(b"\\u")
+        || line.contains(&0xF4)
+        || has(b"traceEvents")
+        || line.iter().filter(|b| b"[{".contains(b)).count() > 100
 }
 
 fn check_line(line: &[u8], reading: Reading, quick: &mut Quick) {

@@ -18,7 +18,7 @@ pub use labels::{Labels, directory_of, host_text, path_pattern};
 pub use scan::{NO_NUMBER, NONE};
 pub use table::{Groups, Shard};
 
-use crate::classify::{Classes, IoCat, Rules, SizeKind};
+use crate::classify::{Classes, Rules, SizeKind};
 use crate::{AnalysisError, Result};
 use scan::{Part, Pass, Sizing, from_two, size_from};
 
@@ -375,13 +375,5 @@ impl<C: Cell> Grouped<C> {
     /// Events in all groups.
     pub fn events(&self) -> u64 {
         self.groups.iter().map(|(_, cell)| cell.count()).sum()
-    }
-}
-
-/// The I/O category that a key's value stands for.
-pub fn io_cat_of(value: KeyValue<'_>) -> IoCat {
-    match value {
-        KeyValue::Int(number) => IoCat::from_number(u32::try_from(number).unwrap_or(0)),
-        _ => IoCat::Other,
     }
 }

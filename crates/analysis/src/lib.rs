@@ -4,6 +4,13 @@
 //! |---|---|
 //! | [`classify`] | what an event is: I/O category, size, effective category, left out or not |
 //! | [`group`] | exact group-by over the spans of a run |
+//! | [`hlm`] | high-level metrics: events by all that views ask for |
+//! | [`layers`], [`presets`] | the levels of a job, and those of known kinds of jobs |
+//! | [`views`] | a row per time bucket, process, file … of a layer |
+//! | [`statistics`] | means and deviations from exact sums |
+//! | [`intervals`], [`histogram`] | wall time; percentiles |
+//! | [`summary`] | what `weft report` shows |
+//! | [`table`] | results as named columns |
 //! | [`findings`] | what is wrong, with evidence |
 #![forbid(unsafe_code)]
 
@@ -11,5 +18,15 @@ pub mod classify;
 mod error;
 pub mod findings;
 pub mod group;
+pub mod histogram;
+pub mod hlm;
+pub mod intervals;
+pub mod layers;
+pub mod presets;
+pub mod statistics;
+pub mod summary;
+pub mod table;
+pub mod views;
 
 pub use error::{AnalysisError, Result};
+pub use table::Table;

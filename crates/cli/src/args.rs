@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Check(ReadArgs),
     /// Build or complete the index of a run; every question does so by itself
     Index(IndexArgs),
+    /// Ask questions about a run in SQL; answered by the program weft-sql
+    #[command(after_help = QUERY_EXAMPLES)]
+    Query(QueryArgs),
     /// Turn what killed runs and programs left into trace files; every other verb does so by itself for its run
     Recover(RecoverArgs),
     /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
@@ -71,6 +74,11 @@ const RUN_EXAMPLES: &str = "Examples:
   weft run -- python3 train.py --epochs 3
   weft run -o runs/baseline --exclude '/proc/**' -- ./simulate input.nc
   weft run --max-size 500M -q -- make -j8";
+
+const QUERY_EXAMPLES: &str = "Examples:
+  weft query \"SELECT op, count(*), human_size(sum(bytes)) FROM io GROUP BY op\"
+  weft query --format csv -o slow.csv runs/baseline \"SELECT * FROM spans ORDER BY dur_ns DESC LIMIT 100\"
+  weft query --schema   describes all tables, columns and functions";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Document {
@@ -166,6 +174,35 @@ pub(crate) struct IndexArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The arguments of weft-sql: they are handed on as they are.
+#[derive(Debug, Args)]
+pub(crate) struct QueryArgs {
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", value_parser = ["table", "csv", "json", "parquet", "arrow"])]
+    pub(crate) format: Option<String>,
+    /// Write the result to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Read the traces without an index; nothing is written
+    #[arg(long)]
+    pub(crate) no_index: bool,
+    /// Show how the query would be answered
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Only this group of a directory with a manifest.json (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
+    /// Threads to use [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Describe all tables, columns and functions (Markdown) and stop
+    #[arg(long)]
+    pub(crate) schema: bool,
+    /// Runs, trace files or globs [default: the newest run in weft-runs], and behind them the query; `-` reads the query from stdin
+    #[arg(value_name = "RUN... SQL", required_unless_present = "schema")]
+    pub(crate) words: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

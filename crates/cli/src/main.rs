@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Info(given) => commands::info::execute(&given, terminal),
         Command::Check(given) => commands::check::execute(&given, terminal),
         Command::Index(given) => commands::index::execute(&given, terminal),
+        Command::Query(given) => commands::query::execute(given),
         Command::Env(given) => commands::env::execute(&given),
         Command::Doctor(given) => commands::doctor::execute(&given, terminal),
         Command::Completions { shell } => commands::pages::completions(shell),

@@ -70,11 +70,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table of a name.
-    pub(crate) fn named(name: &str) -> Option<&'static Table> {
-        TABLES.iter().find(|table| table.name == name)
-    }
-
     /// Its Arrow schema.
     pub(crate) fn schema(&self) -> SchemaRef {
         let field = |column: &Column| Field::new(column.name, column.kind.arrow(), column.nullable);

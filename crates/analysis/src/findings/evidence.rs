@@ -107,8 +107,8 @@ impl Life {
 }
 
 type Sums = FxHashMap<(u32, u32, Op), Tally>;
-/// Calls on files by slice of the run.
-type Slices = FxHashMap<u64, Tally>;
+/// Calls on files by slice of the run, program and operation.
+type Slices = FxHashMap<(u32, u32, Op), Tally>;
 
 #[derive(Default)]
 struct State {
@@ -128,9 +128,20 @@ pub(crate) struct Evidence {
     /// Time that a process's threads had, at least its own.
     pub work_ns: Vec<u64>,
     pub roles: Vec<((u32, Role), Intervals)>,
-    pub slices: Vec<(u64, Tally)>,
+    pub slices: Vec<((u32, u32, Op), Tally)>,
+    /// Per process: a number for its program.
+    pub programs: Vec<u32>,
     pub slice_ns: i64,
     pub wall_ns: u64,
+}
+
+/// What the fold needs to know.
+struct How {
+    columns: Columns,
+    small: [u64; 2],
+    origin: i64,
+    slice_ns: i64,
+    programs: Vec<u32>,
 }
 
 struct Columns {
@@ -174,6 +185,16 @@ fn operation(call: Call, size: Option<i64>, ret: Option<i64>, flags: i64, mode: 
     })
 }
 
+/// Numbers programs in the order of the processes.
+fn programs(dictionary: &Dictionary) -> Vec<u32> {
+    let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+    let mut number = |process: &weftline_index::Process| {
+        let next = numbers.len() as u32;
+        *numbers.entry(super::weigh::program(process)).or_insert(next)
+    };
+    dictionary.processes.iter().map(&mut number).collect()
+}
+
 fn integer(name: &str) -> Column {
     // The names are those of the format's own list; a wrong one would be found by the first test.
     Column::integer(name).unwrap_or(Column::Id)
@@ -206,8 +227,9 @@ impl Evidence {
             columns.flags,
             columns.mode,
         ]);
+        let how = How { columns, small, origin, slice_ns, programs: programs(&dictionary) };
         let (states, _) = run.scan(&request, State::default, |state, batch| {
-            state.take(batch, &meanings, &columns, small, origin, slice_ns);
+            state.take(batch, &meanings, &how);
         })?;
         let mut all = State::default();
         states.into_iter().for_each(|state| all.join(state));
@@ -229,7 +251,16 @@ impl Evidence {
         roles.iter_mut().for_each(|(_, intervals)| intervals.settle());
         let mut slices: Vec<_> = all.slices.into_iter().collect();
         slices.sort_unstable_by_key(|(key, _)| *key);
-        Ok(Evidence { dictionary, meanings, sums, lives, work_ns, roles, slices, slice_ns, wall_ns })
+        Ok(Evidence { dictionary, meanings, sums, lives, work_ns, roles, slices, slice_ns, programs: how.programs, wall_ns })
+    }
+
+    /// How long each operation takes on average in each program: its calls, together.
+    pub(crate) fn usual(&self) -> FxHashMap<(u32, Op), Tally> {
+        let mut usual: FxHashMap<(u32, Op), Tally> = FxHashMap::default();
+        for ((process, _, op), tally) in &self.sums {
+            usual.entry((self.programs[*process as usize], *op)).or_default().add(tally);
+        }
+        usual
     }
 
     /// Sums of some operations per process and file, in the order of their ids.
@@ -278,7 +309,8 @@ impl Evidence {
 }
 
 impl State {
-    fn take(&mut self, batch: &Batch, meanings: &Meanings, columns: &Columns, small: [u64; 2], origin: i64, slice: i64) {
+    fn take(&mut self, batch: &Batch, meanings: &Meanings, how: &How) {
+        let columns = &how.columns;
         let (phases, ts, dur) = (batch.phases(), batch.ints(Column::Ts), batch.ints(Column::Dur));
         let (names, cats) = (batch.ids(Column::Name), batch.ids(Column::Cat));
         let (processes, files, tids) = (batch.ids(Column::Process), batch.ids(Column::File), batch.ints(Column::Tid));
@@ -318,13 +350,13 @@ impl State {
             };
             let result = value(ret, row);
             let flags = value(flags, row).unwrap_or(0);
-            let Some(op) = operation(call, value(size, row), result, flags, value(mode, row), small) else { continue };
+            let Some(op) = operation(call, value(size, row), result, flags, value(mode, row), how.small) else { continue };
             let moves = matches!(call, Call::Read | Call::Write | Call::Copy | Call::StreamRead | Call::StreamWrite);
             let bytes = if moves { result.unwrap_or(0).max(0) as u64 } else { 0 };
             let tally = Tally { calls: 1, bytes, ns: length as u64, start, end };
             self.sums.entry((process, file, op)).or_default().add(&tally);
-            let slice = ((start - origin).max(0) / slice) as u64;
-            self.slices.entry(slice).or_default().add(&tally);
+            let slice = ((start - how.origin).max(0) / how.slice_ns) as u32;
+            self.slices.entry((slice, how.programs[process as usize], op)).or_default().add(&tally);
         }
         self.keep_life(current);
     }

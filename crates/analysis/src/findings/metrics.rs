@@ -117,12 +117,16 @@ fn ratios(row: &mut Row, all: &Tally) {
 
 fn slices(evidence: &Evidence) -> Vec<Row> {
     let Some((whose, _)) = evidence.alive().next() else { return Vec::new() };
-    let row = |(slice, tally): &(u64, Tally)| Row {
-        label: format!("{:>6} s", *slice as i64 * evidence.slice_ns / 1_000_000_000),
-        values: BTreeMap::from([("time_range".to_owned(), *slice as f64)]),
-        parts: vec![(whose, None, *tally)],
+    let mut sums: BTreeMap<u32, Tally> = BTreeMap::new();
+    for ((slice, _, _), tally) in &evidence.slices {
+        sums.entry(*slice).or_default().add(tally);
+    }
+    let row = |(slice, tally): (u32, Tally)| Row {
+        label: format!("{:>6} s", i64::from(slice) * evidence.slice_ns / 1_000_000_000),
+        values: BTreeMap::from([("time_range".to_owned(), f64::from(slice))]),
+        parts: vec![(whose, None, tally)],
     };
-    evidence.slices.iter().map(row).collect()
+    sums.into_iter().map(row).collect()
 }
 
 fn grouped(evidence: &Evidence, sequences: &Sequences, view: &str) -> Vec<Row> {

@@ -214,8 +214,8 @@ const TABLE: &[RuleInfo] = &[
     },
     RuleInfo {
         id: "slope",
-        title: "few calls take most of the time",
-        when: "Files, processes or periods have a far larger part of the I/O time than of the calls, and move less than their part of the bytes. The score is DFAnalyzer's `ops_slope`: (atan(time share / call share) - 45°) / 45°.",
+        title: "calls that are slower than others like them",
+        when: "Files, processes or periods take a large part of the I/O time, far more than the same operations of the same program take on average, and move less than their part of the bytes. The score is DFAnalyzer's normalised slope, (atan(slope) - 45°) / 45°, with calls weighed by their operation.",
         advice: "Look at those calls first: they wait for something that others do not.",
         ask: slope::slope,
     },

@@ -53,6 +53,7 @@ thresholds! {
     SyncCalls: "fsync-per-write.calls" = 50.0, "syncs", "A program that makes a few files durable is right to do so.";
     MetadataPart: "metadata-bound.part" = 0.5, "of the I/O time", "More time for names and attributes than for content (as in WisIO's rule).";
     MetadataSeconds: "metadata-bound.seconds" = 1.0, "s", "Programs whose job is metadata (find, du, git status) are done by then.";
+    MetadataPerFile: "metadata-bound.per-file" = 8.0, "calls per file", "To open, look at, read and close a file once takes fewer, so unpacking an archive or copying a tree is not meant.";
     SkewPart: "writer-skew.part" = 0.8, "of the bytes", "With equal parts each of four processes would have a quarter.";
     SkewBytes: "writer-skew.bytes" = 67108864.0, "bytes", "Small outputs are rightly written by one.";
     SkewPeers: "writer-skew.peers" = 4.0, "processes", "With fewer, one of them having most is no pattern.";
@@ -82,6 +83,7 @@ thresholds! {
     LostBytes: "lost-coverage.bytes" = 16777216.0, "bytes", "Less than that is the start of programs.";
     SlopeScore: "slope.score" = 0.3, "score", "The reference's limit between low and medium.";
     SlopePart: "slope.part" = 0.2, "of the I/O time", "A slow file that is hardly used is not a bottleneck.";
+    SlopeSeconds: "slope.seconds" = 1.0, "s", "Programs differ in what they do; a second of odd calls is worth a look.";
     Streams: "limits.streams" = 1000000.0, "open files", "Sequences of calls are followed for so many at once (about 100 MB); what is beyond is counted and named.";
 }
 

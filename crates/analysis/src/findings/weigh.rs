@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use weftline_index::Process;
+
 use super::evidence::{Evidence, Tally};
 use super::thresholds::{Config, Limit};
 use super::{Place, Stake, Who};
@@ -71,18 +73,22 @@ impl Evidence {
         Who { host: host.clone(), pid: known.pid, rank: known.rank, program: self.program(process) }
     }
 
-    /// The program as a person would name it.
+    /// The program of a process.
     pub(crate) fn program(&self, process: u32) -> String {
-        let known = self.dictionary.process(process);
-        let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        match known.command.split_first() {
-            Some((first, rest)) => {
-                let script = rest.first().filter(|word| !word.starts_with('-') && base(first).starts_with("python"));
-                script.map_or_else(|| base(first), |script| format!("{} {}", base(first), base(script)))
-            }
-            None if !known.exe.is_empty() => base(&known.exe),
-            None => known.name.clone(),
+        program(self.dictionary.process(process))
+    }
+}
+
+/// The program as a person would name it.
+pub(crate) fn program(known: &Process) -> String {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match known.command.split_first() {
+        Some((first, rest)) => {
+            let script = rest.first().filter(|word| !word.starts_with('-') && base(first).starts_with("python"));
+            script.map_or_else(|| base(first), |script| format!("{} {}", base(first), base(script)))
         }
+        None if !known.exe.is_empty() => base(&known.exe),
+        None => known.name.clone(),
     }
 }
 

@@ -6,5 +6,6 @@ pub(crate) mod env;
 pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod pages;
+pub(crate) mod query;
 pub(crate) mod recover;
 pub(crate) mod run;

@@ -127,19 +127,19 @@ pub(super) fn event(
     let mut place = Place::START;
     loop {
         let Some(node) = shapes.next(&mut place, bytes, at) else { return Err(why_not(bytes, at)) };
-        let key = at + usize::from(node.key);
+        let link = at;
         at += usize::from(node.len);
         let slot = node.slot;
         // Most values are integers. Asked for first, they spare the processor a jump whose target it must guess.
         if node.follows == Follows::Integer {
             if let Ok((v, end)) = integer(bytes, at) {
                 draft.integers[usize::from(slot) % slot::INTEGER_SLOTS] = v;
-                draft.present |= 1 << slot;
+                draft.present |= node.bit;
                 at = end;
             } else if usize::from(slot) >= INTEGERS.len() || too_long(bytes, at) {
                 return Err(Miss::Value);
             } else {
-                let member = Member::read(bytes, key, at, Depth::Arguments)?;
+                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
                 rest.add(text, &member, node.closely, &mut scratch.rest);
                 at = member.end;
             }
@@ -164,12 +164,12 @@ pub(super) fn event(
             Follows::Phase => (draft.phase, at) = letter(bytes, at)?,
             Follows::PhaseNumber => (draft.phase, at) = number(bytes, at)?,
             Follows::Rest => {
-                let member = Member::read(bytes, key, at, Depth::Arguments)?;
+                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
                 rest.add(text, &member, node.closely, &mut scratch.rest);
                 at = member.end;
             }
             Follows::Extra => {
-                let member = Member::read(bytes, key, at, Depth::Event)?;
+                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Event)?;
                 extra.add(text, &member, node.closely, &mut scratch.extra);
                 at = member.end;
             }
@@ -254,8 +254,11 @@ fn string(text: &str, start: usize) -> Result<(&str, usize), Miss> {
             return closed(text, start, at + (stops.trailing_zeros() / 8) as usize);
         }
         at += 16;
-        if at >= bytes.len() {
-            return Err(Miss::Value);
+        match bytes.get(at) {
+            // As in a hash of sixteen digits.
+            Some(b'"') => return closed(text, start, at),
+            Some(_) => {}
+            None => return Err(Miss::Value),
         }
     }
 }

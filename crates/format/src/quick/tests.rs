@@ -16,9 +16,9 @@ fn shown(record: &Record<'_>) -> String {
 /// All that a scan finds.
 fn found(quick: &mut Quick, text: &[u8], last: bool) -> (Vec<String>, usize) {
     let out = std::cell::RefCell::new(Vec::new());
-    let used = quick.scan(text, last, &mut |record| out.borrow_mut().push(shown(record)), &mut |aside| {
-        out.borrow_mut().push(format!("{aside:?}"))
-    });
+    let push = |found: String| out.borrow_mut().push(found);
+    let used =
+        quick.scan(text, last, &mut |record| push(shown(record)), &mut |aside: Aside<'_>| push(format!("{aside:?}")));
     (out.into_inner(), used)
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Segment {
     directory: PathBuf,
     name: String,
     path: PathBuf,
-    file: File,
     metadata: ArrowReaderMetadata,
     pub meta: Meta,
 }
@@ -39,7 +38,7 @@ impl Segment {
         let text = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == META_KEY)?.value.as_deref());
         let damaged = |why: String| IndexError::Damaged { path: path.clone(), why };
         let meta = serde_json::from_str(text.unwrap_or_default()).map_err(|error| damaged(error.to_string()))?;
-        Ok(Segment { directory: directory.to_owned(), name: name.to_owned(), path, file, metadata, meta })
+        Ok(Segment { directory: directory.to_owned(), name: name.to_owned(), path, metadata, meta })
     }
 
     pub(crate) fn directory(&self) -> &Path {

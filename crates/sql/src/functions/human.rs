@@ -44,8 +44,7 @@ fn time(ns: i64) -> String {
         1_000_000_000..600_000_000_000 => format!("{:.2} s", ns as f64 / 1e9),
         _ => {
             let seconds = ns / 1_000_000_000;
-            let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-            if hours > 0 { format!("{hours} h {minutes} min") } else { format!("{minutes} min {seconds} s") }
+            format!("{} h {:02} min {:02} s", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
     })
 }

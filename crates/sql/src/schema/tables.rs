@@ -13,7 +13,7 @@ const fn maybe(name: &'static str, kind: Kind, about: &'static str) -> Column {
 
 const NAME: Column = always("name", Word, "what happened: the call, the function, the counter");
 const CAT: Column = always("cat", Word, "category as it was written (`POSIX`, `STDIO`, or the program's own)");
-const HOST: Column = maybe("host", Word, "host of the process");
+const HOST: Column = maybe("host", Word, "host of the process; its hash where the trace does not tell the name");
 const PID: Column = always("pid", Integer, "process number on its host; unique only together with `process`");
 const TID: Column = always("tid", Integer, "thread");
 const RANK: Column = maybe("rank", Integer, "rank of the process within a parallel job");
@@ -196,7 +196,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "hosts",
         about: "Hosts that processes ran on.",
         columns: &[
-            maybe("host", Text, "its name; null where only a hash is known, or nothing"),
+            maybe("host", Text, "its name; the hash where the trace does not tell the name, null where it tells neither"),
             maybe("host_hash", Text, "the hash"),
             always("processes", Integer, "processes that ran there"),
             always("threads", Integer, "their threads that have events"),

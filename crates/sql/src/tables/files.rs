@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use datafusion::arrow::array::Array as _;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
+use weftline_analysis::group::directory_of;
 use weftline_index::{Column, Request};
 
 use super::external;
@@ -56,7 +57,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
     for (path, (usage, users)) in &files {
         sheet.add(&[
             Cell::Text(path),
-            directory(path).map_or(Cell::Null, Cell::Text),
+            Cell::some(directory_of(path)),
             Cell::Int(usage.events),
             Cell::Int(usage.io_calls),
             Cell::Int(usage.opens),
@@ -76,13 +77,4 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
         ])?;
     }
     sheet.finish()
-}
-
-/// The directory of a path.
-fn directory(path: &str) -> Option<&str> {
-    match path.trim_end_matches('/').rsplit_once('/') {
-        Some(("", _)) => Some("/"),
-        Some((directory, _)) => Some(directory),
-        None => None,
-    }
 }

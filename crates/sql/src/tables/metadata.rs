@@ -13,7 +13,7 @@ use weftline_index::{Column, Filter, Request};
 use super::columns::{all_arguments, arguments};
 use super::external;
 use super::gathered::{Cell, Sheet};
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Vocabulary, host_text};
 
 pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
     let dictionary = &words.dictionary;
@@ -41,7 +41,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
                     Cell::some(dictionary.name(names.value(row))),
                     text.as_deref().map_or(Cell::Null, Cell::Text),
                     Cell::maybe(ts.is_valid(row).then(|| ts.value(row))),
-                    dictionary.host(process).map_or(Cell::Null, Cell::Text),
+                    Cell::some(host_text(dictionary.process(process)).unwrap_or_default()),
                     Cell::Int(dictionary.process(process).pid),
                     Cell::Int(tids.value(row)),
                     Cell::Int(i64::from(process)),

@@ -13,7 +13,7 @@ use weftline_index::{Column, Filter, Request};
 use super::external;
 use super::gathered::{Cell, Sheet};
 use super::usage::{Counter, Usage, all_but_metadata};
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Vocabulary, host_text};
 
 /// By process and thread.
 type Threads = BTreeMap<(u32, i64), Usage>;
@@ -85,7 +85,7 @@ pub(super) fn processes(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBa
         let mut row = vec![
             Cell::Int(i64::from(id)),
             Cell::Int(process.pid),
-            Cell::some(&process.host),
+            Cell::some(host_text(process).unwrap_or_default()),
             Cell::some(&process.hhash),
             Cell::maybe(process.rank),
             Cell::maybe(process.ppid),
@@ -113,7 +113,7 @@ pub(super) fn threads(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatc
                 Cell::Int(i64::from(id)),
                 Cell::Int(process.pid),
                 Cell::Int(tid),
-                Cell::some(&process.host),
+                Cell::some(host_text(process).unwrap_or_default()),
                 Cell::maybe(process.rank),
                 names.get(&(id, tid)).map_or(Cell::Null, |name| Cell::some(name)),
             ];
@@ -126,12 +126,10 @@ pub(super) fn threads(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatc
 
 pub(super) fn hosts(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
     let threads = usage_of_threads(words)?;
-    // A host is known by its name, or else by its hash.
-    let mut hosts: BTreeMap<(&str, &str), (&str, i64, i64, Usage)> = BTreeMap::new();
+    let mut hosts: BTreeMap<Option<&str>, (&str, i64, i64, Usage)> = BTreeMap::new();
     for id in in_order(words) {
         let process = words.dictionary.process(id);
-        let key = if process.host.is_empty() { ("", process.hhash.as_str()) } else { (process.host.as_str(), "") };
-        let (hash, people, count, usage) = hosts.entry(key).or_default();
+        let (hash, people, count, usage) = hosts.entry(host_text(process)).or_default();
         *hash = if hash.is_empty() { &process.hhash } else { hash };
         *people += 1;
         for (_, more) in of_process(&threads, id) {
@@ -139,8 +137,8 @@ pub(super) fn hosts(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch>
             usage.join(more);
         }
     }
-    for ((host, _), (hash, people, count, usage)) in &hosts {
-        let mut row = vec![Cell::some(host), Cell::some(hash), Cell::Int(*people), Cell::Int(*count)];
+    for (host, (hash, people, count, usage)) in &hosts {
+        let mut row = vec![Cell::some(host.unwrap_or_default()), Cell::some(hash), Cell::Int(*people), Cell::Int(*count)];
         row.extend(usage.tail());
         sheet.add(&row)?;
     }

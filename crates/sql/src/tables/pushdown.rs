@@ -115,7 +115,7 @@ pub(crate) fn push(
         let Some(about) = subject(condition) else { continue };
         // A condition that cannot be evaluated beforehand fails or not when DataFusion checks it: not here.
         if add(session, known, condition, about, filter).is_ok() {
-            pushed.push(condition.to_string());
+            pushed.push(condition.human_display().to_string());
         }
     }
     pushed

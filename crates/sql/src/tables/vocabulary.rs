@@ -12,7 +12,7 @@ use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::UInt32Type;
 use datafusion::error::{DataFusionError, Result};
 use weftline_analysis::classify::{Classes, IoCat, Rules};
-use weftline_index::dictionary::Strings;
+use weftline_index::dictionary::{Process, Strings};
 use weftline_index::{Dictionary, Run};
 
 /// A dictionary of at most so many values is handed on whole.
@@ -67,9 +67,11 @@ impl Vocabulary {
         let rules = Rules::default().keeping_all();
         let classes = Classes::new(&rules, &dictionary);
         let (mut hosts, mut ids) = (Strings::default(), HashMap::new());
-        let host_of = (0..dictionary.processes.len() as u32)
+        let host_of = dictionary
+            .processes
+            .iter()
             .map(|process| {
-                let host = dictionary.host(process)?;
+                let host = host_text(process)?;
                 Some(*ids.entry(host.to_owned()).or_insert_with(|| hosts.intern(host)))
             })
             .collect();
@@ -105,6 +107,11 @@ impl Vocabulary {
     pub(crate) fn of_process<T>(&self, ids: &UInt32Array, known: impl Fn(u32) -> Option<T>) -> Vec<Option<T>> {
         ids.values().iter().map(|process| known(*process)).collect()
     }
+}
+
+/// The name of a process's host, or else the hash by which events name it.
+pub(crate) fn host_text(process: &Process) -> Option<&str> {
+    [&process.host, &process.hhash].into_iter().find(|text| !text.is_empty()).map(String::as_str)
 }
 
 /// The key of an operation.

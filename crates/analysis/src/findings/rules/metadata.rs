@@ -104,23 +104,35 @@ pub(super) fn seek_storm(case: &Case<'_>) -> Vec<Finding> {
     case.finding("seek-storm", weighed, what, counted(case, &[Call::Seek], 1)).into_iter().collect()
 }
 
+/// What one process does with names, and with content.
+#[derive(Default)]
+struct Shares {
+    process: u32,
+    names: Tally,
+    content: Tally,
+    files: u64,
+    last_file: Option<u32>,
+}
+
 pub(super) fn metadata_bound(case: &Case<'_>) -> Vec<Finding> {
     let (evidence, config) = (case.evidence, case.config);
     let mut parts: Vec<Part> = Vec::new();
     let (mut moved, mut other, mut metadata): (u64, Tally, Tally) = (0, Tally::default(), Tally::default());
-    let mut per_process: Vec<(u32, Tally, Tally)> = Vec::new();
-    for ((process, _, op), tally) in &evidence.sums {
-        if per_process.last().is_none_or(|(last, ..)| last != process) {
-            per_process.push((*process, Tally::default(), Tally::default()));
+    let mut per_process: Vec<Shares> = Vec::new();
+    for ((process, file, op), tally) in &evidence.sums {
+        if per_process.last().is_none_or(|last| last.process != *process) {
+            per_process.push(Shares { process: *process, ..Shares::default() });
         }
-        if let Some((_, names, content)) = per_process.last_mut() {
-            (if op.is_metadata() { names } else { content }).add(tally);
+        if let Some(shares) = per_process.last_mut() {
+            (if op.is_metadata() { &mut shares.names } else { &mut shares.content }).add(tally);
+            shares.files += u64::from(shares.last_file.replace(*file) != Some(*file));
         }
     }
-    for (process, names, content) in per_process {
+    for Shares { process, names, content, files, .. } in per_process {
         // Programs that never touch content have no other job than names.
         let is_bound = names.ns as f64 >= config.get(Limit::MetadataPart) * (names.ns + content.ns) as f64;
-        if is_bound && content.bytes > 0 {
+        let is_more = names.calls as f64 >= config.get(Limit::MetadataPerFile) * files as f64;
+        if is_bound && is_more && content.bytes > 0 {
             moved += content.bytes;
             other.add(&content);
             metadata.add(&names);

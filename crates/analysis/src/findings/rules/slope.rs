@@ -1,10 +1,13 @@
 //! DFAnalyzer's slope: a row of a view that has a larger part of the time than of the calls.
+//!
+//! Calls are weighed by what their operation usually takes in their program. Without that, whoever syncs has a steeper slope than whoever
+//! looks up names, in every script of two commands (seen with `cp` followed by `touch`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
 use crate::findings::Finding;
-use crate::findings::evidence::Tally;
+use crate::findings::evidence::{Op, Tally};
 use crate::findings::thresholds::Limit;
 use crate::findings::weigh::{Part, human_count, human_time, percent};
 
@@ -13,17 +16,42 @@ pub(crate) fn normalized(slope: f64) -> f64 {
     ((slope.atan().to_degrees() - 45.0) / 45.0).clamp(0.0, 1.0)
 }
 
+type Rows = BTreeMap<u32, Row>;
+
 /// A view of fewer rows says nothing about its rows.
 const FEWEST_ROWS: usize = 4;
 
+/// A row: what its calls took, and what they would have taken at the usual time of each operation in each program.
+#[derive(Default)]
+struct Row {
+    tally: Tally,
+    usual_ns: f64,
+}
+
 pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
     let evidence = case.evidence;
-    let (mut files, mut people): (BTreeMap<u32, Tally>, BTreeMap<u32, Tally>) = (BTreeMap::new(), BTreeMap::new());
-    for ((process, file, _), tally) in &evidence.sums {
-        files.entry(*file).or_default().add(tally);
-        people.entry(*process).or_default().add(tally);
+    let usual = evidence.usual();
+    let add = |row: &mut Row, program: u32, op: Op, tally: &Tally| {
+        row.tally.add(tally);
+        let known = usual.get(&(program, op)).copied().unwrap_or_default();
+        row.usual_ns += tally.calls as f64 * known.ns as f64 / known.calls.max(1) as f64;
+    };
+    let (mut files, mut people, mut slices): (Rows, Rows, Rows) = (Rows::new(), Rows::new(), Rows::new());
+    let mut peers: BTreeMap<u32, usize> = BTreeMap::new();
+    for (process, _) in evidence.alive() {
+        *peers.entry(evidence.programs[process as usize]).or_default() += 1;
     }
-    let slices = evidence.slices.iter().map(|(slice, tally)| (*slice as u32, *tally)).collect();
+    for ((process, file, op), tally) in &evidence.sums {
+        let program = evidence.programs[*process as usize];
+        add(files.entry(*file).or_default(), program, *op, tally);
+        // A process is compared with others like it.
+        if peers.get(&program).is_some_and(|peers| *peers >= FEWEST_ROWS) {
+            add(people.entry(*process).or_default(), program, *op, tally);
+        }
+    }
+    for ((slice, program, op), tally) in &evidence.slices {
+        add(slices.entry(*slice).or_default(), *program, *op, tally);
+    }
     let parts_of = |odd: &BTreeSet<u32>, by_file: bool| -> Vec<Part> {
         let wanted = evidence.sums.iter().filter(|((process, file, _), _)| odd.contains(if by_file { file } else { process }));
         wanted.map(|((process, file, _), tally)| Part { process: *process, file: Some(*file), tally: *tally }).collect()
@@ -49,43 +77,46 @@ fn view(
     case: &Case<'_>,
     rows_are: &str,
     column: &str,
-    rows: &BTreeMap<u32, Tally>,
+    rows: &Rows,
     parts: impl Fn(&BTreeSet<u32>, &Tally) -> Vec<Part>,
 ) -> Option<Finding> {
     let (evidence, config) = (case.evidence, case.config);
     let mut all = Tally::default();
-    rows.values().for_each(|tally| all.add(tally));
+    rows.values().for_each(|row| all.add(&row.tally));
     if rows.len() < FEWEST_ROWS || all.ns == 0 || all.calls == 0 {
         return None;
     }
     let (mut odd, mut sum, mut worst) = (BTreeSet::new(), Tally::default(), 0.0f64);
-    for (row, tally) in rows {
-        let (time, calls) = (tally.ns as f64 / all.ns as f64, tally.calls as f64 / all.calls as f64);
-        let bytes = if all.bytes == 0 { 0.0 } else { tally.bytes as f64 / all.bytes as f64 };
-        let score = normalized(time / calls);
+    let mut usual_ns = 0.0;
+    for (key, row) in rows {
+        let time = row.tally.ns as f64 / all.ns as f64;
+        let bytes = if all.bytes == 0 { 0.0 } else { row.tally.bytes as f64 / all.bytes as f64 };
+        let score = normalized(row.tally.ns as f64 / row.usual_ns);
         if score >= config.get(Limit::SlopeScore) && time >= config.get(Limit::SlopePart) && bytes < time {
             worst = worst.max(score);
-            sum.add(tally);
-            odd.insert(*row);
+            sum.add(&row.tally);
+            usual_ns += row.usual_ns;
+            odd.insert(*key);
         }
     }
     if odd.is_empty() {
         return None;
     }
-    let mut weighed = evidence.weigh(config, &parts(&odd, &sum))?;
+    let weighed = evidence.weigh(config, &parts(&odd, &sum));
+    let mut weighed = weighed.filter(|weighed| weighed.stake.seconds() >= config.get(Limit::SlopeSeconds))?;
     if rows_are == "periods" {
         weighed.place.processes.clear();
         weighed.place.process_count = 0;
     }
     weighed.score *= worst;
     let what = format!(
-        "{} of {} {rows_are} have {} of the I/O time with {} of the calls ({} in {}), {} of the time.",
+        "{} of {} {rows_are} take {} for {} calls on files, {:.1} times what the same operations take on average: {} of the I/O time, {} of the time.",
         odd.len(),
         rows.len(),
-        percent(sum.ns as f64 / all.ns as f64),
-        percent(sum.calls as f64 / all.calls as f64),
-        human_count(sum.calls),
         human_time(sum.ns),
+        human_count(sum.calls),
+        sum.ns as f64 / usual_ns.max(1.0),
+        percent(sum.ns as f64 / all.ns as f64),
         percent(weighed.stake.share),
     );
     let query = format!(

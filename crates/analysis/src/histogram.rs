@@ -1,0 +1,110 @@
+//! A histogram of durations with bounded relative error, for percentiles.
+//!
+//! Values below 128 have a bin each; above, every power of two is cut into 128 bins, and a value is told by the middle of its bin: at
+//! most 0.4 % from the truth ([`RELATIVE_ERROR`] is the bound that is promised). Only the bins between the smallest and the largest value
+//! are kept.
+
+/// A percentile is off by no more than this share of it.
+pub const RELATIVE_ERROR: f64 = 0.005;
+
+const BITS: u32 = 7;
+
+/// Counts per bin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// The number of the first bin that is kept.
+    first: u32,
+    counts: Vec<u64>,
+    total: u64,
+}
+
+#[inline]
+fn bin(value: u64) -> u32 {
+    let octave = (63 - (value | 1).leading_zeros()).saturating_sub(BITS);
+    ((octave) << BITS) + (value >> octave) as u32
+}
+
+fn middle(bin: u32) -> f64 {
+    if bin < 2 << BITS {
+        return f64::from(bin);
+    }
+    let octave = (bin >> BITS) - 1;
+    let low = u64::from(bin - (octave << BITS)) << octave;
+    low as f64 + ((1u64 << octave) - 1) as f64 / 2.0
+}
+
+impl Histogram {
+    /// Takes up a value; negative ones count as 0.
+    #[inline]
+    pub fn add(&mut self, value: i64) {
+        *self.at(bin(value.max(0) as u64)) += 1;
+        self.total += 1;
+    }
+
+    #[inline]
+    fn at(&mut self, bin: u32) -> &mut u64 {
+        if self.counts.is_empty() {
+            self.first = bin;
+        }
+        if bin < self.first {
+            let more = (self.first - bin) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = bin;
+        }
+        let place = (bin - self.first) as usize;
+        if place >= self.counts.len() {
+            self.counts.resize(place + 1, 0);
+        }
+        &mut self.counts[place]
+    }
+
+    /// Takes up another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (place, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *self.at(other.first + place as u32) += count;
+        }
+        self.total += other.total;
+    }
+
+    /// The value below or at which a share of all values lies.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        if self.total == 0 {
+            return None;
+        }
+        let rank = ((share * self.total as f64).ceil() as u64).clamp(1, self.total);
+        let mut seen = 0;
+        for (place, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return Some(middle(self.first + place as u32));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_are_within_the_bound(
+            mut values in prop::collection::vec((0u32..62).prop_flat_map(|bits| 0i64..(2i64 << bits)), 1..200),
+            share in 0.0f64..=1.0,
+        ) {
+            let (mut whole, mut left, mut right) = (Histogram::default(), Histogram::default(), Histogram::default());
+            for (place, value) in values.iter().enumerate() {
+                whole.add(*value);
+                if place % 2 == 0 { left.add(*value) } else { right.add(*value) }
+            }
+            left.merge(&right);
+            values.sort_unstable();
+            let rank = ((share * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let (truth, found) = (values[rank - 1] as f64, whole.quantile(share).expect("a value"));
+            prop_assert!((found - truth).abs() <= RELATIVE_ERROR * truth, "{found} {truth}");
+            prop_assert_eq!(left.quantile(share), Some(found));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `weft query`: becomes `weft-sql`, which lies beside `weft` or on PATH.
+//!
+//! `weft` does not link DataFusion, whose release build takes a third of an hour. What every reading verb does first is done here: the newest run
+//! is found when none was named, and what killed runs left is finished.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, anyhow};
+
+use crate::args::QueryArgs;
+use crate::commands::recover;
+use crate::rundir;
+
+const PROGRAM: &str = "weft-sql";
+
+/// Runs the verb. Returns only when that failed.
+pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
+    let program = find();
+    if let [_] = args.words.as_slice()
+        && !args.schema
+    {
+        args.words.insert(0, rundir::newest()?.into());
+    }
+    if let [runs @ .., _] = args.words.as_slice() {
+        for run in runs.iter().map(Path::new).filter(|path| rundir::is_run(path)) {
+            recover::before_reading(run);
+        }
+    }
+    let error = Command::new(&program).args(words(&args)).exec();
+    if error.kind() == ErrorKind::NotFound {
+        let command = std::env::current_exe().unwrap_or_default();
+        return Err(anyhow!(
+            "{PROGRAM}, which answers queries, is neither beside {} nor on PATH; build it with `make sql` (about 20 minutes on two \
+             processors) or install a package of Weftline that has it",
+            command.display()
+        ));
+    }
+    Err(error).with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Beside this program, or a name that the system looks for on PATH.
+fn find() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|command| command.with_file_name(PROGRAM));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM))
+}
+
+/// The arguments, in the form in which `weft-sql` takes them.
+fn words(args: &QueryArgs) -> Vec<OsString> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut option = |name: &str, value: Option<&OsStr>| {
+        words.push(name.into());
+        words.extend(value.map(OsStr::to_owned));
+    };
+    if let Some(format) = &args.format {
+        option("--format", Some(format.as_ref()));
+    }
+    if let Some(output) = &args.output {
+        option("--output", Some(output.as_ref()));
+    }
+    for group in &args.group {
+        option("--group", Some(group.as_ref()));
+    }
+    if let Some(threads) = args.threads {
+        option("--threads", Some(threads.to_string().as_ref()));
+    }
+    for (name, given) in [("--no-index", args.no_index), ("--explain", args.explain), ("--schema", args.schema)] {
+        if given {
+            option(name, None);
+        }
+    }
+    option("--", None);
+    words.extend(args.words.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Command, Options};
+
+    fn check(line: &[&str], expected: &[&str]) {
+        let given = ["weft", "query"].iter().chain(line);
+        let Command::Query(args) = Options::try_parse_from(given).expect("it parses").command else { panic!("{line:?}") };
+        assert_eq!(words(&args), expected.iter().map(OsString::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn all_arguments_are_handed_on() {
+        check(&["run", "SELECT 1"], &["--", "run", "SELECT 1"]);
+        check(&["--schema"], &["--schema", "--"]);
+        check(
+            &["--format", "csv", "-o", "x.csv", "--no-index", "--explain", "--group=a", "--threads", "3", "r1", "r2", "-"],
+            &["--format", "csv", "--output", "x.csv", "--group", "a", "--threads", "3", "--no-index", "--explain", "--", "r1", "r2", "-"],
+        );
+    }
+}

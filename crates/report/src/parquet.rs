@@ -1,0 +1,49 @@
+//! Every section as a Parquet file.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use weftline_analysis::Table;
+use weftline_analysis::table::ColumnValues;
+
+use crate::{Report, ReportError, Result};
+
+/// Writes one file per table into a directory, which is made if it is not there.
+pub fn write(report: &Report, directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).map_err(ReportError::io(directory))?;
+    for (key, table) in crate::make::tables(report) {
+        let path = directory.join(format!("{key}.parquet"));
+        let batch = batch(&table).map_err(ReportError::format(&path))?;
+        let file = File::create(&path).map_err(ReportError::io(&path))?;
+        let properties =
+            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        let mut writer =
+            ArrowWriter::try_new(file, batch.schema(), Some(properties)).map_err(ReportError::format(&path))?;
+        writer.write(&batch).map_err(ReportError::format(&path))?;
+        writer.close().map_err(ReportError::format(&path))?;
+    }
+    Ok(())
+}
+
+/// A table as an Arrow batch; every column may be absent.
+pub fn batch(table: &Table) -> std::result::Result<RecordBatch, arrow_schema::ArrowError> {
+    let mut fields = Vec::with_capacity(table.columns.len());
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(table.columns.len());
+    for (name, values) in &table.columns {
+        let (kind, array): (DataType, ArrayRef) = match values {
+            ColumnValues::Int(values) => (DataType::Int64, Arc::new(Int64Array::from(values.clone()))),
+            ColumnValues::Float(values) => (DataType::Float64, Arc::new(Float64Array::from(values.clone()))),
+            ColumnValues::Text(values) => (DataType::Utf8, Arc::new(StringArray::from(values.clone()))),
+        };
+        fields.push(Field::new(name, kind, true));
+        columns.push(array);
+    }
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(table.rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+}

@@ -1,0 +1,74 @@
+//! The run, opened, and DataFusion over it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use weftline_index::{OpenOptions, Run};
+
+use crate::args::{Format, Query};
+use crate::output;
+use crate::progress::Bar;
+use crate::tables::Vocabulary;
+use crate::{functions, guard, tables};
+
+/// Names in front of a table's, as plans show them.
+pub(crate) const CATALOG: &str = "weft";
+pub(crate) const SCHEMA: &str = "run";
+
+/// Answers a query.
+pub(crate) async fn answer(query: Query) -> anyhow::Result<()> {
+    let sql = if query.explain { format!("EXPLAIN {}", query.sql) } else { query.sql.clone() };
+    // Before the run is opened: a typing error need not wait for the index.
+    let statement = guard::parse(&query.sql).and_then(|statement| {
+        if query.explain && !guard::explains(&statement) { guard::parse(&sql) } else { Ok(statement) }
+    })?;
+    let as_plan = guard::explains(&statement) && query.format == Format::Table;
+    let context = open(&query)?;
+    let plan = context.state().statement_to_plan(statement).await?;
+    guard::verify(&plan)?;
+    let result: DataFrame = context.execute_logical_plan(plan).await?;
+    if as_plan {
+        return output::plan(result, query.output.as_deref()).await;
+    }
+    output::write(result, query.format, query.output.as_deref()).await
+}
+
+/// Opens the run and makes its tables known.
+fn open(query: &Query) -> anyhow::Result<SessionContext> {
+    let options = OpenOptions {
+        no_index: query.no_index,
+        groups: query.groups.clone(),
+        threads: query.threads,
+        progress: Arc::new(Bar::default()),
+    };
+    let run = Run::open(&query.runs, &options).context("cannot open the run")?;
+    run.prepare().context("cannot read the run")?;
+    let words = Arc::new(Vocabulary::new(Arc::new(run))?);
+    let threads = query.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_information_schema(true)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA);
+    // A query writes nothing, not even for itself.
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_table_factories(HashMap::new())
+        .with_file_formats(Vec::new())
+        .build();
+    let context = SessionContext::new_with_state(state);
+    for (name, table) in tables::all(&words) {
+        context.register_table(name, table)?;
+    }
+    functions::scalars(&words).into_iter().for_each(|function| context.register_udf(function));
+    functions::aggregates().into_iter().for_each(|function| context.register_udaf(function));
+    Ok(context)
+}
