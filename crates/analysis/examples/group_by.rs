@@ -49,7 +49,8 @@ fn asked() -> Result<Asked, String> {
             }
             "--time" => {
                 let text = value()?;
-                asked.question.width_ns = width(&text).ok_or_else(|| format!("`{text}` is no time such as 1s or 500ms"))?;
+                asked.question.width_ns =
+                    width(&text).ok_or_else(|| format!("`{text}` is no time such as 1s or 500ms"))?;
             }
             "--no-index" => asked.options.no_index = true,
             "--rest" => asked.question.rest = true,
@@ -76,7 +77,9 @@ fn checksum(found: &Grouped<Sums>) -> u64 {
     };
     // A text is hashed once, not once per group.
     let texts: Vec<Vec<u64>> = (0..found.keys.len())
-        .map(|place| found.labels(place).map_or_else(Vec::new, |labels| labels.texts.iter().map(|text| of(text)).collect()))
+        .map(|place| {
+            found.labels(place).map_or_else(Vec::new, |labels| labels.texts.iter().map(|text| of(text)).collect())
+        })
         .collect();
     for (words, cell) in found.groups.iter() {
         let mut hasher = rustc_hash::FxHasher::default();
@@ -129,7 +132,12 @@ fn answer() -> Result<(), String> {
     println!("groups {}", found.groups.len());
     println!("events {}", found.events());
     println!("checksum {checksum:016x}");
-    println!("seconds open {:.3} group {:.3} print {:.3}", opened.as_secs_f64(), (grouped - opened).as_secs_f64(), (began.elapsed() - grouped).as_secs_f64());
+    println!(
+        "seconds open {:.3} group {:.3} print {:.3}",
+        opened.as_secs_f64(),
+        (grouped - opened).as_secs_f64(),
+        (began.elapsed() - grouped).as_secs_f64()
+    );
     Ok(())
 }
 

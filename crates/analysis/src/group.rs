@@ -203,7 +203,8 @@ impl GroupBy {
         classes: Arc<Classes>,
         origin: i64,
     ) -> Grouped<C> {
-        let meanings: Vec<Meaning> = self.keys.iter().map(|key| Meaning::new(*key, pass, &dictionary, &classes)).collect();
+        let meanings: Vec<Meaning> =
+            self.keys.iter().map(|key| Meaning::new(*key, pass, &dictionary, &classes)).collect();
         let width = self.keys.iter().map(|key| key.words()).sum();
         let (cat, name) = (pass.at(Part::Cat), pass.at(Part::Name));
         let (file, class) = (pass.at(Part::File), pass.at(Part::FileClass));
@@ -283,13 +284,7 @@ impl Meaning {
     }
 
     #[inline]
-    fn write(
-        &self,
-        from: &[u32],
-        to: &mut [u32],
-        effective: &impl Fn(u32) -> u32,
-        io_cat: &impl Fn(u32, u32) -> u32,
-    ) {
+    fn write(&self, from: &[u32], to: &mut [u32], effective: &impl Fn(u32) -> u32, io_cat: &impl Fn(u32, u32) -> u32) {
         let word = from[self.at[0]];
         match self.key {
             Key::Bucket => to[0] = word,

@@ -84,10 +84,7 @@ impl ViewType {
 
     /// Whether its rows are processes or parts or unions of them.
     pub fn is_process_based(self) -> bool {
-        matches!(
-            self,
-            ViewType::ProcName | ViewType::HostName | ViewType::ProcId | ViewType::ThreadId | ViewType::Rank
-        )
+        matches!(self, ViewType::ProcName | ViewType::HostName | ViewType::ProcId | ViewType::ThreadId | ViewType::Rank)
     }
 
     fn extra_key(self) -> Option<Key> {
@@ -326,7 +323,11 @@ impl Hlm {
         });
         let mut table = Table::with_rows(rows.len());
         for (view, dimension) in keys.iter().zip(&dimensions) {
-            add_keys(&mut table, view.name(), order.iter().map(|group| dimension.rows.get(dimension.of[*group] as usize)));
+            add_keys(
+                &mut table,
+                view.name(),
+                order.iter().map(|group| dimension.rows.get(dimension.of[*group] as usize)),
+            );
         }
         let sorted = || order.iter().map(|group| &rows[*group]);
         table.texts("cat", sorted().map(|row| Some(row.cat.to_owned())));
@@ -355,16 +356,21 @@ impl Hlm {
 /// Adds the column of a view's keys.
 pub(crate) fn add_keys<'k>(table: &mut Table, name: &str, keys: impl Iterator<Item = Option<&'k RowKey>> + Clone) {
     if keys.clone().flatten().all(|key| matches!(key, RowKey::Int(_))) && keys.clone().flatten().next().is_some() {
-        table.ints(name, keys.map(|key| match key {
-            Some(RowKey::Int(number)) => Some(*number),
-            _ => None,
-        }));
+        table.ints(
+            name,
+            keys.map(|key| match key {
+                Some(RowKey::Int(number)) => Some(*number),
+                _ => None,
+            }),
+        );
     } else {
-        table.texts(name, keys.map(|key| match key {
-            Some(RowKey::Text(text)) => Some(text.clone()),
-            Some(RowKey::Int(number)) => Some(number.to_string()),
-            None => None,
-        }));
+        table.texts(
+            name,
+            keys.map(|key| match key {
+                Some(RowKey::Text(text)) => Some(text.clone()),
+                Some(RowKey::Int(number)) => Some(number.to_string()),
+                None => None,
+            }),
+        );
     }
 }
-

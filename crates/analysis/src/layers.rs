@@ -53,9 +53,7 @@ impl Test {
 
     /// The test in words, for documents.
     pub fn describe(&self) -> String {
-        let list = |tests: &[Test], word: &str| {
-            tests.iter().map(Test::describe).collect::<Vec<_>>().join(word)
-        };
+        let list = |tests: &[Test], word: &str| tests.iter().map(Test::describe).collect::<Vec<_>>().join(word);
         match self {
             Test::Every => "every event".to_owned(),
             Test::Cat(cat) => format!("category is `{cat}`"),

@@ -7,24 +7,32 @@
 //! | [`hlm`] | high-level metrics: events by all that views ask for |
 //! | [`layers`], [`presets`] | the levels of a job, and those of known kinds of jobs |
 //! | [`views`] | a row per time bucket, process, file … of a layer |
+//! | [`flat`] | all layers of a view side by side, with shares |
 //! | [`statistics`] | means and deviations from exact sums |
 //! | [`intervals`], [`histogram`] | wall time; percentiles |
+//! | [`profiles`], [`system`] | records that the tracer summed up; samples of hosts |
 //! | [`summary`] | what `weft report` shows |
 //! | [`table`] | results as named columns |
+//! | [`condition`] | which events a question is about, in SQL's words |
 //! | [`findings`] | what is wrong, with evidence |
 #![forbid(unsafe_code)]
 
 pub mod classify;
+pub mod condition;
 mod error;
 pub mod findings;
+pub mod flat;
 pub mod group;
 pub mod histogram;
 pub mod hlm;
 pub mod intervals;
 pub mod layers;
 pub mod presets;
+pub mod profiles;
+mod records;
 pub mod statistics;
 pub mod summary;
+pub mod system;
 pub mod table;
 pub mod views;
 

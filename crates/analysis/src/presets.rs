@@ -134,10 +134,8 @@ static READER_DERIVED: [Derived; 4] = [
     Derived { name: "sample", test: Test::NameHas(".get_sample") },
 ];
 
-static LOADER_DERIVED: [Derived; 2] = [
-    Derived { name: "init", test: Test::NameHas("init") },
-    Derived { name: "item", test: Test::NameHas("item") },
-];
+static LOADER_DERIVED: [Derived; 2] =
+    [Derived { name: "init", test: Test::NameHas("init") }, Derived { name: "item", test: Test::NameHas("item") }];
 
 static POSIX: [Row; 1] = [Row::new("posix", IO, None).with(&IO_DERIVED)];
 
@@ -167,9 +165,7 @@ static AI: [Row; 14] = [
     Row::new("device", cat("device"), Some("epoch")),
     Row::new("data_loader", ANY_LOADER, Some("fetch_data")).background().with(&LOADER_DERIVED),
     Row::new("data_loader_fork", FORK, Some("fetch_data")).background(),
-    Row::new("reader", READER, Some("data_loader"))
-        .background()
-        .with(&READER_DERIVED),
+    Row::new("reader", READER, Some("data_loader")).background().with(&READER_DERIVED),
     Row::new("posix", IO, None).background().with(&IO_DERIVED),
     Row::new("reader_posix", READER_IO, Some("reader")).background().with(&IO_DERIVED),
     Row::new("checkpoint_posix", CHECKPOINT_IO, Some("checkpoint")).with(&IO_DERIVED),
@@ -177,8 +173,7 @@ static AI: [Row; 14] = [
 
 /// What a category is called as the prefix of columns.
 fn sanitized(cat: &str) -> String {
-    let name: String =
-        cat.chars().map(|character| if character.is_alphanumeric() { character } else { '_' }).collect();
+    let name: String = cat.chars().map(|character| if character.is_alphanumeric() { character } else { '_' }).collect();
     if name.is_empty() { "none".to_owned() } else { name }
 }
 
@@ -198,7 +193,8 @@ fn auto(dictionary: &Dictionary) -> Vec<Layer> {
     };
     let mut layers = vec![layer("app".to_owned(), Test::Every, None, &[])];
     for cat in &cats {
-        let above = cats.iter().filter(|other| cat.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.')));
+        let above =
+            cats.iter().filter(|other| cat.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.')));
         let parent = above.max_by_key(|other| other.len()).map_or("app".to_owned(), |other| sanitized(other));
         // Paths append suffixes to the categories of I/O.
         let (test, derived): (Test, &'static [Derived]) = match cat.as_str() {

@@ -4,6 +4,7 @@ mod layers;
 mod outliers;
 mod pass;
 mod tables;
+mod wall;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use weftline_index::{Dictionary, Filter, Run};
 pub use layers::LayerTimes;
 pub use outliers::{Outlier, RATIO, SCORE, outliers};
 pub use pass::Traffic;
+pub use wall::{Wall, WallTimes, wall_times};
 
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS};
+use crate::flat::flat_view;
 use crate::group::{directory_of, host_text};
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
@@ -238,7 +241,7 @@ fn time_filter(question: &Question, origin: i64) -> Filter {
     question.filter.clone().with_time(on_clock(question.from), on_clock(question.to))
 }
 
-/// The views that a question asks for: their names (`LAYER_VIEW`) and tables.
+/// The views that a question asks for: their names (`LAYER_VIEW`, and `flat_VIEW` for all layers side by side) and tables.
 pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)>> {
     if question.views.is_empty() {
         return Ok(Vec::new());
@@ -255,14 +258,17 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
     };
     let hlm = Hlm::of(run, &asked)?;
     let views = Views::new(&hlm);
+    let layers = preset.layers(&dictionary);
     let mut tables = Vec::new();
-    for layer in preset.layers(&dictionary) {
-        for view in &question.views {
-            let table = views.of(&layer, *view).table("");
+    for view in &question.views {
+        for layer in &layers {
+            let table = views.of(layer, *view).table("");
             if table.rows > 0 {
                 tables.push((format!("{}_{}", layer.name, view.name()), table));
             }
         }
+        let wall = wall_times(run, question, *view)?;
+        tables.push((format!("flat_{}", view.name()), flat_view(&views, &layers, *view, wall.as_ref())));
     }
     Ok(tables)
 }
@@ -282,9 +288,9 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64) -> Job {
         .collect();
     let hosts: std::collections::BTreeSet<_> = people.iter().map(|(host, _)| host).collect();
     let sources = run.sources();
-    let unreadable = sources.iter().filter_map(|source| {
-        source.unreadable.as_ref().map(|why| (source.path.display().to_string(), why.clone()))
-    });
+    let unreadable = sources
+        .iter()
+        .filter_map(|source| source.unreadable.as_ref().map(|why| (source.path.display().to_string(), why.clone())));
     Job {
         origin,
         time: ends.unwrap_or(0).saturating_sub(starts.unwrap_or(0)),

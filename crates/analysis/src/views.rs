@@ -98,10 +98,11 @@ impl<'h> Views<'h> {
             .into_par_iter()
             .enumerate()
             .map(|(bit, name)| {
-                let chosen = (0..self.groups.len()).filter(|group| bits[*group] & (1 << bit) != 0).filter_map(|group| {
-                    let row = *dimension.of.get(group)?;
-                    (row != u32::MAX).then(|| (group, place[row as usize]))
-                });
+                let chosen =
+                    (0..self.groups.len()).filter(|group| bits[*group] & (1 << bit) != 0).filter_map(|group| {
+                        let row = *dimension.of.get(group)?;
+                        (row != u32::MAX).then(|| (group, place[row as usize]))
+                    });
                 (name, self.metric(chosen, rows.len()))
             })
             .collect();

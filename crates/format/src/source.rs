@@ -142,6 +142,11 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         Ok(source)
     }
 
+    /// Whether the file is compressed.
+    pub fn is_gzip(&self) -> bool {
+        self.gzip
+    }
+
     /// Goes on at a place where something of the file begins anew: a member, a line of plain text.
     pub fn skip_to(&mut self, at: u64) {
         self.at = at;

@@ -20,6 +20,15 @@ pub type PathTest = Arc<dyn Fn(Option<&str>) -> bool + Send + Sync>;
 /// A test of a process.
 pub type ProcessTest = Arc<dyn Fn(&Process) -> bool + Send + Sync>;
 
+/// A test of rows.
+#[derive(Clone)]
+pub struct RowTest {
+    /// The columns that it looks at.
+    pub columns: Vec<Column>,
+    /// The test: one answer per row.
+    pub test: Arc<dyn Fn(&Batch, &Dictionary) -> Vec<bool> + Send + Sync>,
+}
+
 /// All tests must hold; those that are not set do.
 #[derive(Clone, Default)]
 pub struct Filter {
@@ -37,6 +46,8 @@ pub struct Filter {
     pub files: Option<PathTest>,
     /// Processes.
     pub processes: Option<ProcessTest>,
+    /// Anything else, row by row.
+    pub rows: Option<RowTest>,
 }
 
 impl fmt::Debug for Filter {
@@ -49,6 +60,7 @@ impl fmt::Debug for Filter {
             .field("cats", &self.cats.is_some())
             .field("files", &self.files.is_some())
             .field("processes", &self.processes.is_some())
+            .field("rows", &self.rows.is_some())
             .finish()
     }
 }
@@ -80,10 +92,12 @@ pub(crate) struct Compiled {
     processes: Option<Vec<bool>>,
     files: Option<Vec<bool>>,
     no_file: bool,
+    rows: Option<RowTest>,
+    dictionary: Arc<Dictionary>,
 }
 
 impl Compiled {
-    pub(crate) fn new(filter: &Filter, dictionary: &Dictionary) -> Compiled {
+    pub(crate) fn new(filter: &Filter, dictionary: &Arc<Dictionary>) -> Compiled {
         let all =
             |strings: &crate::dictionary::Strings, test: &TextTest| strings.iter().map(|text| test(text)).collect();
         Compiled {
@@ -99,6 +113,8 @@ impl Compiled {
                 .as_ref()
                 .map(|test| (0..dictionary.files.len() as u32).map(|id| test(dictionary.path(id))).collect()),
             no_file: filter.files.as_ref().is_none_or(|test| test(None)),
+            rows: filter.rows.clone(),
+            dictionary: Arc::clone(dictionary),
         }
     }
 
@@ -113,6 +129,7 @@ impl Compiled {
         need(self.cats.is_some(), Column::Cat);
         need(self.processes.is_some(), Column::Process);
         need(self.files.is_some(), Column::File);
+        columns.extend(self.rows.iter().flat_map(|rows| rows.columns.iter().copied()));
         columns
     }
 
@@ -137,6 +154,7 @@ impl Compiled {
             && self.cats.is_none()
             && self.processes.is_none()
             && self.files.is_none()
+            && self.rows.is_none()
     }
 
     /// The rows of a batch that match.
@@ -170,6 +188,10 @@ impl Compiled {
         by_id(&self.cats, Column::Cat, false);
         by_id(&self.processes, Column::Process, false);
         by_id(&self.files, Column::File, self.no_file);
+        if let Some(rows) = &self.rows {
+            let hold = (rows.test)(batch, &self.dictionary);
+            keep.iter_mut().zip(hold).for_each(|(keep, hold)| *keep &= hold);
+        }
         BooleanArray::new(BooleanBuffer::from(keep), None)
     }
 }

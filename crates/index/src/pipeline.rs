@@ -150,6 +150,16 @@ pub(crate) fn run<S: Sink>(
         if let Err(error) = source::cut(files, &mut give, &mut note) {
             shared.fail(error);
         }
+        // All tasks so far are done when it is the next one's turn; then it is known which files must be read again, and from where.
+        let given = number;
+        let broken = shared.turn_of(given).map(|mut state| std::mem::take(&mut state.stitching.broken));
+        for (file, from) in broken.into_iter().flatten() {
+            let task = (number, Work::Rest { file, from }, 0);
+            number += 1;
+            if send.send(task).is_err() {
+                break;
+            }
+        }
         drop(send);
         for worker in workers {
             match worker.join() {

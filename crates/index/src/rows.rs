@@ -223,6 +223,12 @@ impl Collector {
         }
     }
 
+    /// Forgets the rows so far; what they refer to stays known.
+    pub(crate) fn discard(&mut self) {
+        self.rows = Rows::default();
+        self.pairs = Pairs::default();
+    }
+
     /// The rows so far, and the spans among them whose other end is elsewhere. The collector goes on empty.
     pub(crate) fn take(&mut self) -> (Rows, Loose) {
         (std::mem::take(&mut self.rows), self.pairs.take())

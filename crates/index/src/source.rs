@@ -1,8 +1,10 @@
 //! Cuts trace files into tasks for threads.
 //!
-//! Small files are tasks as they are, several at a time. Of large ones of our own making a task is a run of members, still compressed; of
-//! large foreign ones it is a stretch of text that ends at a line end, which one thread inflates while others parse. A file whose events
-//! span lines cannot be cut so: it is one task, however large.
+//! Small files are tasks as they are, several at a time. Of large ones of our own making a task is a run of members, still compressed; so it
+//! is of foreign ones with many members (`members`). Of other large ones it is a stretch of text that ends at a line end, which one thread
+//! inflates while others parse. A file whose events span lines cannot be cut so: it is one task, however large.
+
+mod members;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,9 @@ const TASK_FILES: usize = 2048;
 /// Text of a large foreign file that makes a task: about 150,000 events, and bounded memory.
 const TASK_TEXT: usize = 32 << 20;
 
+/// An event that is longer is taken for damage: something opened a bracket and never closed it.
+pub(crate) const MAX_CARRY: usize = 64 << 20;
+
 /// A trace file to be read.
 #[derive(Debug, Clone)]
 pub(crate) struct TraceFile {
@@ -37,6 +42,10 @@ pub(crate) enum Work {
     Files(Vec<usize>),
     /// Members of one file.
     Members { file: usize, members: Vec<Packed> },
+    /// Foreign members of one file from a place on. `last`: they are the last ones.
+    Gzip { file: usize, sniff: Sniff, at: u64, bytes: Vec<u8>, last: bool },
+    /// Everything of one file from a place on.
+    Rest { file: usize, from: u64 },
     /// Text of one file.
     Text { file: usize, sniff: Sniff, pieces: Vec<(Vec<u8>, Place)> },
 }
@@ -99,6 +108,16 @@ fn cut_file(
     let input = open(file)?;
     let mut source = Source::new(&input).map_err(wrap())?;
     let sniff = source.sniff().map_err(wrap())?;
+    if sniff.dialect != Dialect::Weftline
+        && source.is_gzip()
+        && lines_at_start(&mut source).map_err(wrap())?
+        && let Some(given) = members::cut(number, file, &input, sniff, give)?
+    {
+        note(FileNote { file: number, dialect: sniff.dialect, damage: Damage::default() });
+        return Ok(given);
+    }
+    let mut source = Source::new(&input).map_err(wrap())?;
+    source.sniff().map_err(wrap())?;
     let mut cutter = Cutter { number, sniff, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
     let (mut carry, mut first, mut dialect) = (Vec::new(), true, sniff.dialect);
     // Progress counts bytes of the file; of inflated text only an estimate is known, so the rest comes at the end.
@@ -114,12 +133,13 @@ fn cut_file(
                     return Ok(give(Work::Files(vec![number]), file.size));
                 }
                 if !last {
-                    // A line longer than a block: more of it must come first.
-                    let Some(end) = memchr::memrchr(b'\n', &bytes) else {
+                    // A line longer than a block: more of it must come first, unless it is no event anyway.
+                    let end = memchr::memrchr(b'\n', &bytes).map(|end| end + 1);
+                    let Some(end) = end.or((bytes.len() > MAX_CARRY).then_some(bytes.len())) else {
                         carry = bytes;
                         continue;
                     };
-                    carry = bytes.split_off(end + 1);
+                    carry = bytes.split_off(end);
                 }
                 cutter.add_text(bytes, place, give)
             }
@@ -192,6 +212,14 @@ impl Cutter {
         let mut told = 0;
         self.give_members(give, &mut told) && self.give_text(left.saturating_sub(told), give)
     }
+}
+
+/// Whether the text of a compressed file begins with events that stand one to a line.
+fn lines_at_start(source: &mut Source<'_, OpenFile>) -> std::io::Result<bool> {
+    Ok(match source.next_block(Vec::new())? {
+        Some(Block::Text { bytes, .. }) => is_lines(&bytes),
+        _ => false,
+    })
 }
 
 /// Lines at the start of a text that are looked at.

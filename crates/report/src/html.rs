@@ -191,6 +191,9 @@ mod tests {
 
     #[test]
     fn names_cannot_become_markup() {
-        assert_eq!(escape("<img src=x onerror=\"a&b\">\u{1b}"), "&lt;img src=x onerror=&quot;a&amp;b&quot;&gt;\u{fffd}");
+        assert_eq!(
+            escape("<img src=x onerror=\"a&b\">\u{1b}"),
+            "&lt;img src=x onerror=&quot;a&amp;b&quot;&gt;\u{fffd}"
+        );
     }
 }

@@ -21,8 +21,7 @@ pub fn write(report: &Report, directory: &Path) -> Result<()> {
         let path = directory.join(format!("{key}.parquet"));
         let batch = batch(&table).map_err(ReportError::format(&path))?;
         let file = File::create(&path).map_err(ReportError::io(&path))?;
-        let properties =
-            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         let mut writer =
             ArrowWriter::try_new(file, batch.schema(), Some(properties)).map_err(ReportError::format(&path))?;
         writer.write(&batch).map_err(ReportError::format(&path))?;

@@ -79,8 +79,10 @@ fn rows(section: &Section, paint: &dyn Paint) -> String {
         let cell = |name: &&str| shorten(&shown(name, section.table.get(row, name)), LONGEST_NAME);
         cells.push(columns.iter().map(cell).collect());
     }
-    let left: Vec<bool> =
-        columns.iter().map(|name| (0..count).any(|row| matches!(section.table.get(row, name), Field::Text(_)))).collect();
+    let left: Vec<bool> = columns
+        .iter()
+        .map(|name| (0..count).any(|row| matches!(section.table.get(row, name), Field::Text(_))))
+        .collect();
     let mut out = String::new();
     for (place, line) in align(&cells, &left).into_iter().enumerate() {
         let line = if place == 0 { paint.dim(&line) } else { line };
@@ -99,9 +101,10 @@ pub fn align(rows: &[Vec<String>], left: &[bool]) -> Vec<String> {
     let widths: Vec<usize> = (0..left.len()).map(width).collect();
     rows.iter()
         .map(|row| {
-            let cells = row.iter().zip(&widths).zip(left).map(|((cell, width), left)| {
-                if *left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
+            let cells =
+                row.iter().zip(&widths).zip(left).map(|((cell, width), left)| {
+                    if *left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         })
         .collect()
@@ -162,7 +165,8 @@ fn findings(report: &Report, width: usize, paint: &dyn Paint) -> String {
 fn one(finding: &Finding, width: usize, paint: &dyn Paint) -> String {
     let word = format!("{:>8}", finding.severity.word());
     let word = if finding.severity >= Severity::High { paint.bad(&word) } else { paint.strong(&word) };
-    let mut out = format!("  {word}  {}  {}\n", paint.strong(&finding.title), paint.dim(&format!("({})", finding.rule)));
+    let mut out =
+        format!("  {word}  {}  {}\n", paint.strong(&finding.title), paint.dim(&format!("({})", finding.rule)));
     let mut add = |label: &str, text: &str| {
         for (place, line) in wrap(&printable(text), width - 14).into_iter().enumerate() {
             let label = if place == 0 { label } else { "" };

@@ -149,7 +149,10 @@ mod tests {
         ] {
             assert_eq!(shown(column, field), expected, "{column}");
         }
-        assert_eq!((heading("mean_ns"), heading("calls_per_s"), heading("hosts")), ("mean".into(), "calls/s".into(), "hosts".into()));
+        assert_eq!(
+            (heading("mean_ns"), heading("calls_per_s"), heading("hosts")),
+            ("mean".into(), "calls/s".into(), "hosts".into())
+        );
     }
 
     #[test]

@@ -91,7 +91,9 @@ impl Order {
         }
         let mut runs: Vec<PathBuf> = options.words.into_iter().map(PathBuf::from).collect();
         let sql = match (runs.pop(), runs.len()) {
-            (Some(word), 0) => bail!("name a run and then the query: weft-sql RUN... SQL (there is only {})", word.display()),
+            (Some(word), 0) => {
+                bail!("name a run and then the query: weft-sql RUN... SQL (there is only {})", word.display())
+            }
             (Some(word), _) if word.as_os_str() == "-" => {
                 let mut text = String::new();
                 std::io::stdin().read_to_string(&mut text).context("cannot read the query from stdin")?;

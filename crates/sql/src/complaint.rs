@@ -77,7 +77,9 @@ fn of_query(error: &DataFusionError) -> String {
             }
             other => other.to_string(),
         },
-        DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => of_plan(text),
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
+            of_plan(text)
+        }
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::ArrowError(error, _) => error.to_string(),
         other => other.strip_backtrace(),
@@ -102,5 +104,6 @@ fn of_plan(text: &str) -> String {
     }
     // A function of ours says how it is used; DataFusion wraps that into what it knows, which is less.
     let own = text.split_once("coercion failed with: Error during planning: ");
-    own.map_or(text, |(_, rest)| rest.split("No function matches").next().unwrap_or(rest).trim_end_matches(['.', ' '])).to_owned()
+    own.map_or(text, |(_, rest)| rest.split("No function matches").next().unwrap_or(rest).trim_end_matches(['.', ' ']))
+        .to_owned()
 }

@@ -27,5 +27,8 @@ pub(crate) fn scalars(words: &Arc<Vocabulary>) -> Vec<ScalarUDF> {
 
 /// All functions of many rows.
 pub(crate) fn aggregates() -> Vec<AggregateUDF> {
-    vec![AggregateUDF::new_from_impl(percentile::Percentile::new()), AggregateUDF::new_from_impl(intervals::SpanUnion::new())]
+    vec![
+        AggregateUDF::new_from_impl(percentile::Percentile::new()),
+        AggregateUDF::new_from_impl(intervals::SpanUnion::new()),
+    ]
 }

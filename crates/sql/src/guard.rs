@@ -43,7 +43,8 @@ fn check(statement: &Statement) -> Result<(), Refusal> {
 /// Names a statement by its first words.
 fn refused(statement: &impl ToString) -> Refusal {
     let text = statement.to_string();
-    let first: Vec<&str> = text.split_whitespace().take_while(|word| word.chars().all(|c| c.is_ascii_uppercase())).take(3).collect();
+    let first: Vec<&str> =
+        text.split_whitespace().take_while(|word| word.chars().all(|c| c.is_ascii_uppercase())).take(3).collect();
     Refusal::Statement(if first.is_empty() { text.chars().take(20).collect() } else { first.join(" ") })
 }
 

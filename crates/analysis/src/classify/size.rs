@@ -4,19 +4,8 @@ use weftline_format::Value;
 use weftline_format::quick::members;
 
 /// Bounds of the bins: a size belongs to the first bin whose bound it does not exceed, or to the last.
-const BOUNDS: [u64; 11] = [
-    4 << 10,
-    16 << 10,
-    64 << 10,
-    256 << 10,
-    1 << 20,
-    4 << 20,
-    16 << 20,
-    64 << 20,
-    256 << 20,
-    1 << 30,
-    4 << 30,
-];
+const BOUNDS: [u64; 11] =
+    [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
 
 /// How many bins there are.
 pub const SIZE_BINS: usize = BOUNDS.len() + 1;

@@ -170,11 +170,8 @@ pub(crate) fn ask(
             continue;
         }
         // A metric that is known and has a value nowhere: a trace without such spans, for instance.
-        let absent: Vec<&String> = rule
-            .required
-            .iter()
-            .filter(|name| !table.rows.iter().any(|row| row.values.contains_key(*name)))
-            .collect();
+        let absent: Vec<&String> =
+            rule.required.iter().filter(|name| !table.rows.iter().any(|row| row.values.contains_key(*name))).collect();
         if !absent.is_empty() {
             let names: Vec<&str> = absent.iter().map(|name| name.as_str()).collect();
             skipped.push(Skipped { rule: rule.id.clone(), why: format!("this trace has no {}", names.join(", ")) });
@@ -183,7 +180,9 @@ pub(crate) fn ask(
         let matches: Vec<Match<'_>> = table
             .rows
             .iter()
-            .filter(|row| !rule.tags.iter().any(|tag| suppressed.contains(&(table.view, row.label.as_str(), tag.as_str()))))
+            .filter(|row| {
+                !rule.tags.iter().any(|tag| suppressed.contains(&(table.view, row.label.as_str(), tag.as_str())))
+            })
             .filter_map(|row| matching(rule, row))
             .collect();
         for one in &matches {
@@ -216,7 +215,8 @@ fn matching<'t>(rule: &Rule, row: &'t Row) -> Option<Match<'t>> {
 const NAMED: usize = 5;
 
 fn finding(rule: &Rule, matches: &[Match<'_>], table: &Table) -> Option<Finding> {
-    let worst = matches.iter().max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.row.label.cmp(&a.row.label)))?;
+    let worst =
+        matches.iter().max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.row.label.cmp(&a.row.label)))?;
     let values: Vec<String> = worst.values.iter().map(|(name, value)| format!("{name} = {value:.4}")).collect();
     let (mut stake, mut from, mut to) = (Stake::default(), i64::MAX, i64::MIN);
     for (_, _, tally) in matches.iter().flat_map(|one| &one.row.parts) {
@@ -245,7 +245,11 @@ fn finding(rule: &Rule, matches: &[Match<'_>], table: &Table) -> Option<Finding>
     let place = Place {
         from_ns: (from <= to).then_some(from),
         to_ns: (from <= to).then_some(to),
-        files: if is_file { labels.iter().take(NAMED).map(|(_, label)| (*label).to_owned()).collect() } else { Vec::new() },
+        files: if is_file {
+            labels.iter().take(NAMED).map(|(_, label)| (*label).to_owned()).collect()
+        } else {
+            Vec::new()
+        },
         file_count: if is_file { matches.len() as u64 } else { 0 },
         process_count: if rule.view == "proc_name" { matches.len() as u64 } else { 0 },
         ..Place::default()

@@ -46,8 +46,7 @@ impl Op {
     pub(crate) const OPENS: &'static [Op] = &[Op::Open, Op::OpenFailed, Op::OpenSync];
 
     pub(crate) fn is_metadata(self) -> bool {
-        Op::OPENS.contains(&self)
-            || matches!(self, Op::Close | Op::StatPath | Op::StatOpen | Op::Seek | Op::Metadata)
+        Op::OPENS.contains(&self) || matches!(self, Op::Close | Op::StatPath | Op::StatOpen | Op::Seek | Op::Metadata)
     }
 }
 
@@ -78,7 +77,8 @@ impl Tally {
 
     /// A part of it, for what only some of its calls did.
     pub(crate) fn part(&self, calls: u64, bytes: u64) -> Tally {
-        let ns = if self.calls == 0 { 0 } else { (u128::from(self.ns) * u128::from(calls) / u128::from(self.calls)) as u64 };
+        let ns =
+            if self.calls == 0 { 0 } else { (u128::from(self.ns) * u128::from(calls) / u128::from(self.calls)) as u64 };
         Tally { calls, bytes, ns, ..*self }
     }
 }
@@ -156,7 +156,14 @@ const O_DSYNC: i64 = 0o10000;
 /// glibc's number of "no buffer".
 const IONBF: i64 = 2;
 
-fn operation(call: Call, size: Option<i64>, ret: Option<i64>, flags: i64, mode: Option<i64>, small: [u64; 2]) -> Option<Op> {
+fn operation(
+    call: Call,
+    size: Option<i64>,
+    ret: Option<i64>,
+    flags: i64,
+    mode: Option<i64>,
+    small: [u64; 2],
+) -> Option<Op> {
     let moved = ret.unwrap_or(0).max(0) as u64;
     // What was asked for where it is known: the last piece of a file is not a small read.
     let asked = size.map_or(moved, |size| (size.max(0) as u64).max(moved));
@@ -251,7 +258,18 @@ impl Evidence {
         roles.iter_mut().for_each(|(_, intervals)| intervals.settle());
         let mut slices: Vec<_> = all.slices.into_iter().collect();
         slices.sort_unstable_by_key(|(key, _)| *key);
-        Ok(Evidence { dictionary, meanings, sums, lives, work_ns, roles, slices, slice_ns, programs: how.programs, wall_ns })
+        Ok(Evidence {
+            dictionary,
+            meanings,
+            sums,
+            lives,
+            work_ns,
+            roles,
+            slices,
+            slice_ns,
+            programs: how.programs,
+            wall_ns,
+        })
     }
 
     /// How long each operation takes on average in each program: its calls, together.
@@ -350,7 +368,9 @@ impl State {
             };
             let result = value(ret, row);
             let flags = value(flags, row).unwrap_or(0);
-            let Some(op) = operation(call, value(size, row), result, flags, value(mode, row), how.small) else { continue };
+            let Some(op) = operation(call, value(size, row), result, flags, value(mode, row), how.small) else {
+                continue;
+            };
             let moves = matches!(call, Call::Read | Call::Write | Call::Copy | Call::StreamRead | Call::StreamWrite);
             let bytes = if moves { result.unwrap_or(0).max(0) as u64 } else { 0 };
             let tally = Tally { calls: 1, bytes, ns: length as u64, start, end };

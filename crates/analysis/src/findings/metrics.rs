@@ -27,10 +27,7 @@ pub(crate) struct Row {
 const CLASSES: [(&str, &[Op]); 9] = [
     ("read", Op::READS),
     ("write", Op::WRITES),
-    (
-        "data",
-        &[Op::Read, Op::SmallRead, Op::StreamRead, Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Copy],
-    ),
+    ("data", &[Op::Read, Op::SmallRead, Op::StreamRead, Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Copy]),
     (
         "metadata",
         &[Op::Open, Op::OpenFailed, Op::OpenSync, Op::Close, Op::StatPath, Op::StatOpen, Op::Seek, Op::Metadata],
@@ -199,10 +196,8 @@ fn spans(row: &mut Row, evidence: &Evidence, processes: &[u32]) {
     row.values.insert("wall_time".to_owned(), seconds(evidence.wall_ns));
     row.values.insert("processes".to_owned(), processes.len() as f64);
     let trains = |process: &&u32| evidence.role(**process, Role::Compute).is_some();
-    let workers = processes
-        .iter()
-        .filter(|process| !trains(process) && evidence.role(**process, Role::Load).is_some())
-        .count();
+    let workers =
+        processes.iter().filter(|process| !trains(process) && evidence.role(**process, Role::Load).is_some()).count();
     row.values.insert("workers".to_owned(), workers as f64);
     let lived: u64 = processes
         .iter()

@@ -12,7 +12,7 @@ use weftline_index::Run;
 use super::evidence::Evidence;
 use super::sequences::Sequences;
 use super::thresholds::Config;
-use super::weigh::Weighed;
+use super::weigh::{Weighed, human_count};
 use super::{Finding, Severity};
 
 /// A rule, for people.
@@ -45,7 +45,13 @@ pub fn rules() -> &'static [RuleInfo] {
 /// Asks all that are not off.
 pub(crate) fn ask(run: &Run, evidence: &Evidence, sequences: &Sequences, config: &Config) -> Vec<Finding> {
     let case = Case { run, evidence, sequences, config };
-    TABLE.iter().filter(|rule| !config.is_off(rule.id)).flat_map(|rule| (rule.ask)(&case)).collect()
+    let mut found: Vec<Finding> =
+        TABLE.iter().filter(|rule| !config.is_off(rule.id)).flat_map(|rule| (rule.ask)(&case)).collect();
+    // Where one storm is nearly all of the metadata, its name says more.
+    let storm =
+        found.iter().filter(|finding| finding.rule.ends_with("-storm")).map(|finding| finding.at_stake.time_ns).max();
+    found.retain(|finding| finding.rule != "metadata-bound" || storm.unwrap_or(0) < finding.at_stake.time_ns / 5 * 4);
+    found
 }
 
 impl Case<'_> {
@@ -69,6 +75,11 @@ impl Case<'_> {
 /// `one process`, `3 processes`.
 fn processes(count: u64) -> String {
     if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
+}
+
+/// `one file`, `1,234 files`.
+fn files(count: u64) -> String {
+    if count == 1 { "one file".to_owned() } else { format!("{} files", human_count(count)) }
 }
 
 const TABLE: &[RuleInfo] = &[

@@ -100,10 +100,20 @@ impl Sequences {
             let calls = [Call::Read, Call::Write, Call::Open, Call::Close, Call::Seek];
             super::calls::call_of(name).is_some_and(|call| calls.contains(&call))
         };
-        let filter = Filter { names: Some(Arc::new(wanted)), ..Filter::default() }
-            .with_phases(&[phase_code(Phase::Complete)]);
-        let columns =
-            [Column::Name, Column::Cat, Column::Process, Column::Tid, Column::File, Column::Dur, fd, ret, offset, whence];
+        let filter =
+            Filter { names: Some(Arc::new(wanted)), ..Filter::default() }.with_phases(&[phase_code(Phase::Complete)]);
+        let columns = [
+            Column::Name,
+            Column::Cat,
+            Column::Process,
+            Column::Tid,
+            Column::File,
+            Column::Dur,
+            fd,
+            ret,
+            offset,
+            whence,
+        ];
         let mut follower = Follower {
             patterns: FxHashMap::default(),
             open: FxHashMap::default(),
@@ -114,7 +124,8 @@ impl Sequences {
         };
         run.scan_in_order(&Request::of(columns).with(filter), |batch| {
             let (names, cats) = (batch.ids(Column::Name), batch.ids(Column::Cat));
-            let (processes, files, tids) = (batch.ids(Column::Process), batch.ids(Column::File), batch.ints(Column::Tid));
+            let (processes, files, tids) =
+                (batch.ids(Column::Process), batch.ids(Column::File), batch.ints(Column::Tid));
             let (dur, fd, ret) = (batch.ints(Column::Dur), batch.ints(fd), batch.ints(ret));
             let (offset, whence) = (batch.ints(offset), batch.ints(whence));
             let value = |column: &arrow_array::Int64Array, row: usize| column.is_valid(row).then(|| column.value(row));

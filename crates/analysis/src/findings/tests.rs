@@ -28,7 +28,11 @@ fn check(rule: &str, fires: &Trace, silent: &Trace) -> Finding {
     assert_eq!(Severity::of(finding.score), Some(finding.severity), "{finding:#?}");
     assert!(finding.what.ends_with('.') && !finding.query.is_empty() && !finding.advice.is_empty(), "{finding:#?}");
     let again = judge(silent, &[]);
-    assert!(!again.findings.iter().any(|finding| finding.rule == rule), "{rule} speaks without need: {:#?}", again.findings);
+    assert!(
+        !again.findings.iter().any(|finding| finding.rule == rule),
+        "{rule} speaks without need: {:#?}",
+        again.findings
+    );
     assert!(!judge(fires, &[&format!("{rule}=off")]).findings.iter().any(|finding| finding.rule == rule));
     finding
 }

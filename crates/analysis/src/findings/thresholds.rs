@@ -75,7 +75,7 @@ thresholds! {
     AgainShare: "read-after-write.share" = 0.1, "of the time", "Handing files to the next program is usual; here it must cost.";
     CheckpointShare: "checkpoint-stall.share" = 0.05, "of the time", "Checkpoints that take less are well hidden.";
     FetchShare: "loader-starvation.fetch" = 0.2, "of the time", "DFAnalyzer's `fetch_pressure`: a fifth of the loop waits for data.";
-    ComputeShare: "loader-starvation.compute" = 0.85, "of the time", "Above it the model is busy, whatever the loader does.";
+    ComputeShare: "loader-starvation.compute" = 0.85, "of the time", "Above it the model is busy, whatever the loader does; DFAnalyzer's limit.";
     WorkerBusy: "too-few-workers.busy" = 0.8, "of a worker's time", "Workers that idle are not too few.";
     RankRatio: "rank-imbalance.ratio" = 1.5, "times the mean", "DFAnalyzer's `fetch_rank_imbalance`.";
     RankSeconds: "rank-imbalance.seconds" = 1.0, "s", "Waiting less is not worth a look.";
@@ -158,8 +158,8 @@ impl Config {
     /// Reads a YAML file: `thresholds:` (names and values), `off:` (a list of rules), `rules:` (rules of the user's own, or a file
     /// that is nothing but a list of them).
     pub fn read(&mut self, path: &Path) -> Result<(), FindingsError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| FindingsError::Io { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| FindingsError::Io { path: path.to_owned(), source })?;
         self.take_yaml(&text).map_err(|error| match error {
             FindingsError::Setting { what, why } => {
                 FindingsError::Setting { what: format!("{what} in {}", path.display()), why }

@@ -87,9 +87,10 @@ pub(super) fn cats(dictionary: &Dictionary) -> Labels {
 
 /// `unknown`: what becomes of files of which only a hash is known.
 pub(super) fn files(dictionary: &Dictionary, unknown: bool) -> Labels {
-    Labels::new((0..dictionary.files.len() as u32).map(|id| {
-        dictionary.path(id).or_else(|| unknown.then(|| dictionary.file(id))).map(Into::into)
-    }))
+    Labels::new(
+        (0..dictionary.files.len() as u32)
+            .map(|id| dictionary.path(id).or_else(|| unknown.then(|| dictionary.file(id))).map(Into::into)),
+    )
 }
 
 pub(super) fn paths(dictionary: &Dictionary, of: impl Fn(&str) -> String) -> Labels {
@@ -97,7 +98,9 @@ pub(super) fn paths(dictionary: &Dictionary, of: impl Fn(&str) -> String) -> Lab
 }
 
 pub(super) fn processes(dictionary: &Dictionary) -> Labels {
-    Labels::new(dictionary.processes.iter().map(|process| Some(format!("{}#{}", host_text(process), process.pid).into())))
+    Labels::new(
+        dictionary.processes.iter().map(|process| Some(format!("{}#{}", host_text(process), process.pid).into())),
+    )
 }
 
 pub(super) fn hosts(dictionary: &Dictionary) -> Labels {

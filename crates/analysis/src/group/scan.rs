@@ -371,9 +371,8 @@ impl<'b> Words<'b> {
         for part in &self.parts {
             match part {
                 // `NONE` is kept free for events without a time; the caller checked that buckets fit.
-                Source::Bucket { ts, origin, width } => put(number(ts, row).map_or(NONE, |ts| {
-                    (i128::from(ts) - i128::from(*origin)).div_euclid(i128::from(*width)) as u32
-                })),
+                Source::Bucket { ts, origin, width } => put(number(ts, row)
+                    .map_or(NONE, |ts| (i128::from(ts) - i128::from(*origin)).div_euclid(i128::from(*width)) as u32)),
                 Source::Id(ids) => put(ids[row]),
                 Source::File(files) => put(if files.is_valid(row) { files.value(row) } else { NONE }),
                 Source::FileClass(files, classes) => {
@@ -381,7 +380,8 @@ impl<'b> Words<'b> {
                 }
                 Source::Number(numbers) => two(&mut put, numbers.value(row)),
                 Source::Argument { column, rest, key } => {
-                    let text = || rest.filter(|rest| rest.is_valid(row)).and_then(|rest| member_integer(rest.value(row), key));
+                    let text =
+                        || rest.filter(|rest| rest.is_valid(row)).and_then(|rest| member_integer(rest.value(row), key));
                     two(&mut put, number(column, row).or_else(text).unwrap_or(NO_NUMBER));
                 }
                 Source::SizeFrom(values) => put(match (values.returned(row), values.image(row)) {

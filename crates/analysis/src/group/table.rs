@@ -188,7 +188,7 @@ mod tests {
     use crate::group::cell::{Sums, Values};
 
     fn filled(values: impl Iterator<Item = (u32, u32, i64)>) -> Groups<Sums> {
-        let mut groups = Groups::new(2);
+        let mut groups: Groups<Sums> = Groups::new(2);
         for (a, b, dur) in values {
             groups.cell(&[a, b]).add(Values { start: 0, dur, size: Some(1), offset: None });
         }

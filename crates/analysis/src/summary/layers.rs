@@ -103,8 +103,9 @@ impl<'l> LayerSummer<'l> {
             times.time_union_proc = lengths.iter().sum();
             times.time_union_proc_max = lengths.iter().copied().max().unwrap_or(0);
             times.processes = lengths.iter().filter(|length| **length > 0).count() as u64;
-            times.unoverlapped =
-                compute.filter(|compute| *compute != place).map(|compute| times.time_union_proc - times.overlap[compute]);
+            times.unoverlapped = compute
+                .filter(|compute| *compute != place)
+                .map(|compute| times.time_union_proc - times.overlap[compute]);
         }
         self.times
     }

@@ -156,15 +156,8 @@ impl Pass<'_> {
     }
 
     fn request(&self) -> Request {
-        let mut columns = vec![
-            Column::Phase,
-            Column::Ts,
-            Column::Dur,
-            Column::Cat,
-            Column::Name,
-            Column::Process,
-            Column::File,
-        ];
+        let mut columns =
+            vec![Column::Phase, Column::Ts, Column::Dur, Column::Cat, Column::Name, Column::Process, Column::File];
         columns.extend(["ret", "image_size"].into_iter().filter_map(Column::integer));
         columns.extend(self.rest.then_some(Column::Rest));
         Request::of(columns).with(self.filter.clone())
@@ -282,7 +275,8 @@ impl Pass<'_> {
             let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
             let (people, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
             let (ts, dur) = (batch.ints(Column::Ts), batch.ints(Column::Dur));
-            for row in (0..batch.rows()).filter(|row| is_span(phases[*row]) && ts.is_valid(*row) && dur.is_valid(*row)) {
+            for row in (0..batch.rows()).filter(|row| is_span(phases[*row]) && ts.is_valid(*row) && dur.is_valid(*row))
+            {
                 let file = files.is_valid(row).then(|| files.value(row));
                 if self.classes.ignores_name(names[row]) || self.classes.ignores_file(file) {
                     continue;

@@ -83,7 +83,8 @@ impl Summary {
             table.floats(name, each().map(|row| Some(row.percentiles[place] / 1e9)));
         }
         table.floats("size_mean", each().map(|row| mean(row.size as f64, row.sized)));
-        table.floats("bandwidth", each().map(|row| ratio(row.size as f64, seconds(row.time)).filter(|_| row.sized > 0)));
+        table
+            .floats("bandwidth", each().map(|row| ratio(row.size as f64, seconds(row.time)).filter(|_| row.sized > 0)));
         table
     }
 
@@ -135,5 +136,8 @@ fn traffic_columns(table: &mut Table, rows: &[Traffic]) {
     table.ints("read_bytes", each().map(|row| Some(clamp(row.read))));
     table.ints("written_bytes", each().map(|row| Some(clamp(row.written))));
     table.floats("time_sum", each().map(|row| Some(seconds(row.time))));
-    table.floats("bandwidth", each().map(|row| ratio(row.bytes() as f64, seconds(row.time)).filter(|_| row.bytes() > 0)));
+    table.floats(
+        "bandwidth",
+        each().map(|row| ratio(row.bytes() as f64, seconds(row.time)).filter(|_| row.bytes() > 0)),
+    );
 }

@@ -86,7 +86,9 @@ mod tests {
 
     fn check(line: &[&str], expected: &[&str]) {
         let given = ["weft", "query"].iter().chain(line);
-        let Command::Query(args) = Options::try_parse_from(given).expect("it parses").command else { panic!("{line:?}") };
+        let Command::Query(args) = Options::try_parse_from(given).expect("it parses").command else {
+            panic!("{line:?}")
+        };
         assert_eq!(words(&args), expected.iter().map(OsString::from).collect::<Vec<_>>());
     }
 
@@ -95,8 +97,36 @@ mod tests {
         check(&["run", "SELECT 1"], &["--", "run", "SELECT 1"]);
         check(&["--schema"], &["--schema", "--"]);
         check(
-            &["--format", "csv", "-o", "x.csv", "--no-index", "--explain", "--group=a", "--threads", "3", "r1", "r2", "-"],
-            &["--format", "csv", "--output", "x.csv", "--group", "a", "--threads", "3", "--no-index", "--explain", "--", "r1", "r2", "-"],
+            &[
+                "--format",
+                "csv",
+                "-o",
+                "x.csv",
+                "--no-index",
+                "--explain",
+                "--group=a",
+                "--threads",
+                "3",
+                "r1",
+                "r2",
+                "-",
+            ],
+            &[
+                "--format",
+                "csv",
+                "--output",
+                "x.csv",
+                "--group",
+                "a",
+                "--threads",
+                "3",
+                "--no-index",
+                "--explain",
+                "--",
+                "r1",
+                "r2",
+                "-",
+            ],
         );
     }
 }

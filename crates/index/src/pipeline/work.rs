@@ -11,20 +11,21 @@ use weftline_format::sequences::Sequences;
 use weftline_format::source::{Block, Packed, Source};
 
 use super::{FileFacts, Maps, Shared, Sink, columns_of};
+use crate::inflate;
 use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher};
-use crate::source::{self, TraceFile, Work};
+use crate::source::{self, MAX_CARRY, TraceFile, Work};
 use crate::{IndexError, Result};
 
 /// Text of arguments that makes a row group full, whatever its rows: offsets have 31 bits.
 const GROUP_TEXT: usize = 256 << 20;
-/// An event that is longer is taken for damage: something opened a bracket and never closed it.
-const MAX_CARRY: usize = 64 << 20;
 
 /// What is known of a file only when all its tasks are done.
 #[derive(Default)]
 pub(super) struct Stitching {
     sequences: BTreeMap<usize, Sequences>,
     spans: Stitcher,
+    /// Files whose members were not what they seemed: from where they are to be read again.
+    pub(super) broken: BTreeMap<usize, u64>,
 }
 
 impl Stitching {
@@ -58,6 +59,9 @@ pub(super) struct Worker<'a, S: Sink> {
     maps: Maps,
     quick: Quick,
     seen: Seen,
+    inflater: inflate::Inflater,
+    /// Where members are inflated to.
+    room: Vec<u8>,
 }
 
 impl<'a, S: Sink> Worker<'a, S> {
@@ -71,6 +75,8 @@ impl<'a, S: Sink> Worker<'a, S> {
             maps: Maps::default(),
             quick: Quick::new(Reading::default()),
             seen: Seen::default(),
+            inflater: inflate::Inflater::default(),
+            room: Vec::new(),
         }
     }
 
@@ -81,13 +87,22 @@ impl<'a, S: Sink> Worker<'a, S> {
     /// Does a task; errors end the whole pipeline.
     pub(super) fn task(&mut self, number: u64, work: Work) {
         let done = match work {
-            Work::Files(files) => files.into_iter().try_for_each(|file| self.whole_file(number, file)),
+            Work::Files(files) => {
+                files.into_iter().try_for_each(|file| self.whole_file(number, file, self.files[file].from))
+            }
             Work::Members { file, members } => {
                 self.begin(file);
                 self.set_reading(Sniff::own().reading);
                 members.iter().for_each(|member| self.member(member));
                 self.end_of_file(number)
             }
+            Work::Gzip { file, sniff, at, bytes, last } => {
+                self.begin(file);
+                self.set_reading(sniff.reading);
+                self.seen.dialect = Some(sniff.dialect);
+                self.gzip(number, file, at, &bytes, last)
+            }
+            Work::Rest { file, from } => self.whole_file(number, file, from),
             Work::Text { file, sniff, pieces } => {
                 self.begin(file);
                 self.set_reading(sniff.reading);
@@ -112,23 +127,23 @@ impl<'a, S: Sink> Worker<'a, S> {
         self.collector.set_reading(reading);
     }
 
-    fn whole_file(&mut self, task: u64, file: usize) -> Result<()> {
+    fn whole_file(&mut self, task: u64, file: usize, from: u64) -> Result<()> {
         self.begin(file);
-        match self.read_file(task, file) {
+        match self.read_file(task, file, from) {
             Err(IndexError::Io { source, .. }) => self.seen.unreadable = Some(source.to_string()),
             other => other?,
         }
         self.end_of_file(task)
     }
 
-    fn read_file(&mut self, task: u64, number: usize) -> Result<()> {
+    fn read_file(&mut self, task: u64, number: usize, from: u64) -> Result<()> {
         let file = &self.files[number];
         let wrap = || IndexError::io(&file.path);
         let input = source::open(file)?;
         let mut source = Source::new(&input).map_err(wrap())?;
         let sniff = source.sniff().map_err(wrap())?;
         self.seen.dialect = Some(sniff.dialect);
-        source.skip_to(file.from);
+        source.skip_to(from);
         let mut carry = Vec::new();
         while let Some(block) = source.next_block(std::mem::take(&mut carry)).map_err(wrap())? {
             match block {
@@ -147,6 +162,57 @@ impl<'a, S: Sink> Worker<'a, S> {
             self.hand_on_if_full(task)?;
         }
         self.seen.damage.join(source.damage);
+        Ok(())
+    }
+
+    /// Foreign members one after the other. Where they are not what they seemed, the file is read again from there, later and in one go.
+    fn gzip(&mut self, task: u64, file: usize, start: u64, bytes: &[u8], last: bool) -> Result<()> {
+        let mut room = std::mem::take(&mut self.room);
+        let mut at = 0;
+        let mut broken = false;
+        while at < bytes.len() && !broken {
+            let inflated = inflate::member(&bytes[at..], &mut room, &mut self.inflater);
+            match inflated {
+                // The next member must not begin within a line.
+                Ok((len, text)) if text.ends_with(b"\n") || text.is_empty() || last && at + len == bytes.len() => {
+                    let place = Place::Member { member: start + at as u64, text: 0 };
+                    let text: &[u8] = text;
+                    Self::scan_text(&mut self.quick, &mut self.collector, &mut self.seen, text, place, true);
+                    at += len;
+                }
+                _ => broken = true,
+            }
+            if !broken {
+                // A member that was found where an earlier task gave up is read by whoever goes on there.
+                self.hand_on_gzip_if_full(task, file)?;
+            }
+        }
+        self.room = room;
+        let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
+        if state.stitching.broken.contains_key(&file) {
+            drop(state);
+            self.collector.discard();
+            self.seen = Seen::default();
+            return Ok(());
+        }
+        if broken {
+            state.stitching.broken.insert(file, start + at as u64);
+        }
+        drop(state);
+        self.end_of_file(task)
+    }
+
+    fn hand_on_gzip_if_full(&mut self, task: u64, file: usize) -> Result<()> {
+        if self.is_full() {
+            let Some(state) = self.shared.turn_of(task) else { return Ok(()) };
+            let skip = state.stitching.broken.contains_key(&file);
+            drop(state);
+            if skip {
+                self.collector.discard();
+            } else {
+                self.hand_on(task)?;
+            }
+        }
         Ok(())
     }
 
@@ -176,11 +242,21 @@ impl<'a, S: Sink> Worker<'a, S> {
 
     /// Scans a text; how much of it was used.
     fn text(&mut self, text: &[u8], place: Place, last: bool) -> usize {
-        let (collector, seen) = (&mut self.collector, &mut self.seen);
+        Self::scan_text(&mut self.quick, &mut self.collector, &mut self.seen, text, place, last)
+    }
+
+    fn scan_text(
+        quick: &mut Quick,
+        collector: &mut Collector,
+        seen: &mut Seen,
+        text: &[u8],
+        place: Place,
+        last: bool,
+    ) -> usize {
         let mut events = 0;
         let lines = collector.definition_lines;
         let Seen { damage, header, .. } = seen;
-        let used = self.quick.scan(
+        let used = quick.scan(
             text,
             last,
             &mut |record| {
@@ -203,12 +279,13 @@ impl<'a, S: Sink> Worker<'a, S> {
         used
     }
 
-    fn hand_on_if_full(&mut self, task: u64) -> Result<()> {
+    fn is_full(&self) -> bool {
         let rows = &self.collector.rows;
-        if rows.len() < GROUP_ROWS && rows.rest.size() + rows.extra.size() < GROUP_TEXT {
-            return Ok(());
-        }
-        self.hand_on(task)
+        rows.len() >= GROUP_ROWS || rows.rest.size() + rows.extra.size() >= GROUP_TEXT
+    }
+
+    fn hand_on_if_full(&mut self, task: u64) -> Result<()> {
+        if self.is_full() { self.hand_on(task) } else { Ok(()) }
     }
 
     /// Hands on the rows of the collector.

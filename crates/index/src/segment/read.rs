@@ -3,16 +3,16 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt8Type;
-use arrow_array::Array as _;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 
-use super::{Columns, Meta, stored};
 use super::write::{META_KEY, kinds, rows_path, strings_path, table};
+use super::{Columns, Meta, stored};
 use crate::column::Column;
 use crate::pipeline::Tables;
 use crate::{IndexError, Result};

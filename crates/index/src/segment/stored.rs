@@ -29,9 +29,8 @@ fn is_time(column: Column) -> bool {
 /// The schema of the file.
 pub(super) fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let field = |column: Column| {
-            Field::new(column.name(), column.data_type(), column.nullable() && !is_dense(column))
-        };
+        let field =
+            |column: Column| Field::new(column.name(), column.data_type(), column.nullable() && !is_dense(column));
         Arc::new(Schema::new(Column::all().map(field).collect::<Vec<_>>()))
     });
     Arc::clone(&SCHEMA)

@@ -96,7 +96,11 @@ impl ScalarUDFImpl for Helper {
         if given.len() != self.parameters.len() {
             return Err(misused(self.name));
         }
-        given.iter().zip(self.parameters).map(|(given, parameter)| coerced(given, *parameter).ok_or_else(|| misused(self.name))).collect()
+        given
+            .iter()
+            .zip(self.parameters)
+            .map(|(given, parameter)| coerced(given, *parameter).ok_or_else(|| misused(self.name)))
+            .collect()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -104,7 +108,11 @@ impl ScalarUDFImpl for Helper {
         let rows = if constant { 1 } else { args.number_rows };
         let columns = args.args.into_iter().map(|arg| arg.into_array(rows)).collect::<Result<Vec<_>>>()?;
         let result = (self.body)(&columns, rows)?;
-        if constant { Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)) } else { Ok(ColumnarValue::Array(result)) }
+        if constant {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(result))
+        }
     }
 }
 

@@ -52,7 +52,9 @@ impl AggregateUDFImpl for SpanUnion {
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {
-            [start, end] if [start, end].iter().all(|kind| kind.is_integer() || kind.is_null()) => Ok(vec![DataType::Int64; 2]),
+            [start, end] if [start, end].iter().all(|kind| kind.is_integer() || kind.is_null()) => {
+                Ok(vec![DataType::Int64; 2])
+            }
             _ => Err(misused("span_union")),
         }
     }
@@ -116,7 +118,8 @@ impl Accumulator for Union {
             return Ok(ScalarValue::Int64(None));
         }
         self.join();
-        let total = self.intervals.iter().fold(0i64, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)));
+        let total =
+            self.intervals.iter().fold(0i64, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)));
         Ok(ScalarValue::Int64(Some(total)))
     }
 

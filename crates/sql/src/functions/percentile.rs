@@ -92,7 +92,9 @@ impl Collected {
     fn set_share(&mut self, column: &ArrayRef) -> Result<()> {
         for share in column.as_primitive::<Float64Type>().iter().flatten() {
             if !(0.0..=1.0).contains(&share) {
-                return Err(DataFusionError::Execution(format!("percentile needs a share from 0 to 1, such as 0.95; {share} is not one")));
+                return Err(DataFusionError::Execution(format!(
+                    "percentile needs a share from 0 to 1, such as 0.95; {share} is not one"
+                )));
             }
             if self.share.is_some_and(|known| known.total_cmp(&share).is_ne()) {
                 return Err(DataFusionError::Execution("percentile needs the same share in all rows".to_owned()));

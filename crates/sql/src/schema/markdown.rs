@@ -29,7 +29,11 @@ pub(crate) fn markdown() -> String {
         let _ = write!(out, "\n## {}\n\n{}\n", table.name, table.about);
         if !table.pruned_by.is_empty() {
             let names: Vec<String> = table.pruned_by.iter().map(|name| format!("`{name}`")).collect();
-            let _ = writeln!(out, "Conditions on {} are pushed down: row groups without a match are not read.", names.join(", "));
+            let _ = writeln!(
+                out,
+                "Conditions on {} are pushed down: row groups without a match are not read.",
+                names.join(", ")
+            );
         }
         out.push_str("\n| column | type | null | meaning |\n|---|---|---|---|\n");
         for column in table.columns {
@@ -38,7 +42,9 @@ pub(crate) fn markdown() -> String {
         }
         let _ = write!(out, "\n```sql\n{}\n```\n", table.example);
     }
-    out.push_str("\n## Functions\n\nBeside DataFusion's own:\n\n| function | gives | example | result |\n|---|---|---|---|\n");
+    out.push_str(
+        "\n## Functions\n\nBeside DataFusion's own:\n\n| function | gives | example | result |\n|---|---|---|---|\n",
+    );
     for function in FUNCTIONS {
         let (about, example) = (cell(function.about), cell(function.example));
         let _ = writeln!(out, "| `{}` | {about} | `{example}` | {} |", function.usage, function.result);

@@ -49,11 +49,19 @@ pub(crate) const TABLES: &[Table] = &[
         name: "events",
         about: "Every event of the run as it was recorded, metadata lines included.",
         columns: &[
-            maybe("ts_ns", Integer, "start, or the moment it happened, nanoseconds since 1970; null where the line has no time"),
+            maybe(
+                "ts_ns",
+                Integer,
+                "start, or the moment it happened, nanoseconds since 1970; null where the line has no time",
+            ),
             maybe("dur_ns", Integer, "duration in nanoseconds; a `B` has the one that its `E` gives it"),
             NAME,
             CAT,
-            always("ph", Word, "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` moment, `M` metadata …"),
+            always(
+                "ph",
+                Word,
+                "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` moment, `M` metadata …",
+            ),
             HOST,
             PID,
             TID,
@@ -83,7 +91,8 @@ pub(crate) const TABLES: &[Table] = &[
         name: "spans",
         about: "Events that took time: `X`, and `B` whose `E` was found. Spans that never ended are in `events` (`ph = 'B' AND dur_ns IS NULL`).",
         columns: &[
-            START, END, SPAN, NAME, CAT, HOST, PID, TID, RANK, PATH, FD, SIZE, RET, OFFSET, EPOCH, STEP, LEVEL, PROCESS, ARGS,
+            START, END, SPAN, NAME, CAT, HOST, PID, TID, RANK, PATH, FD, SIZE, RET, OFFSET, EPOCH, STEP, LEVEL,
+            PROCESS, ARGS,
         ],
         pruned_by: SPANS_PRUNED,
         example: "SELECT name, human_time(span_union(start_ns, end_ns)) AS wall FROM spans GROUP BY name ORDER BY name",
@@ -97,7 +106,11 @@ pub(crate) const TABLES: &[Table] = &[
             SPAN,
             NAME,
             CAT,
-            always("op", Word, "`read`, `write`, `metadata`, `sync`, `process`, `ipc` or `other`, by the name of the call"),
+            always(
+                "op",
+                Word,
+                "`read`, `write`, `metadata`, `sync`, `process`, `ipc` or `other`, by the name of the call",
+            ),
             maybe("bytes", Integer, "bytes that a read or write moved: its positive return value"),
             HOST,
             PID,
@@ -196,7 +209,11 @@ pub(crate) const TABLES: &[Table] = &[
         name: "hosts",
         about: "Hosts that processes ran on.",
         columns: &[
-            maybe("host", Text, "its name; the hash where the trace does not tell the name, null where it tells neither"),
+            maybe(
+                "host",
+                Text,
+                "its name; the hash where the trace does not tell the name, null where it tells neither",
+            ),
             maybe("host_hash", Text, "the hash"),
             always("processes", Integer, "processes that ran there"),
             always("threads", Integer, "their threads that have events"),

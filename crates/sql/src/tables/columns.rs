@@ -135,7 +135,8 @@ impl Assembler {
             return Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?);
         }
         // Nulls are allowed until the rows that have them are gone.
-        let fields: Vec<_> = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+        let fields: Vec<_> =
+            self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
         let loose = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
         let all = RecordBatch::try_new_with_options(loose, columns, &options)?;
         let keep = datafusion::arrow::compute::and(&is_not_null(ts)?, &is_not_null(dur)?)?;
@@ -172,7 +173,9 @@ impl Assembler {
                 let people = &known.dictionary.processes;
                 integers(known.of_process(batch.ids(Column::Process), |process| people[process as usize].rank))
             }
-            Source::Process => integers(known.of_process(batch.ids(Column::Process), |process| Some(i64::from(process)))),
+            Source::Process => {
+                integers(known.of_process(batch.ids(Column::Process), |process| Some(i64::from(process))))
+            }
             Source::Tid => Arc::clone(batch.column(Column::Tid)),
             Source::Id => Arc::clone(batch.column(Column::Id)),
             Source::Path => words(self.known_files(batch), known.paths()?)?,
@@ -188,7 +191,9 @@ impl Assembler {
             Source::Extra => {
                 let mut texts = StringBuilder::new();
                 for inside in batch.texts(Column::Extra) {
-                    texts.append_option(inside.filter(|inside| !inside.is_empty()).map(|inside| format!("{{{inside}}}")));
+                    texts.append_option(
+                        inside.filter(|inside| !inside.is_empty()).map(|inside| format!("{{{inside}}}")),
+                    );
                 }
                 Arc::new(texts.finish())
             }
@@ -239,7 +244,8 @@ fn integer_or_text(batch: &Batch, place: u8) -> ArrayRef {
 /// The arguments of every row as a JSON object.
 pub(crate) fn arguments(batch: &Batch) -> ArrayRef {
     use std::fmt::Write as _;
-    let integers: Vec<&Int64Array> = (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
+    let integers: Vec<&Int64Array> =
+        (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
     let (rest, marks) = (batch.texts(Column::Rest), batch.marks());
     let mut texts = StringBuilder::new();
     let mut text = String::new();

@@ -138,7 +138,8 @@ pub(super) fn hosts(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch>
         }
     }
     for (host, (hash, people, count, usage)) in &hosts {
-        let mut row = vec![Cell::some(host.unwrap_or_default()), Cell::some(hash), Cell::Int(*people), Cell::Int(*count)];
+        let mut row =
+            vec![Cell::some(host.unwrap_or_default()), Cell::some(hash), Cell::Int(*people), Cell::Int(*count)];
         row.extend(usage.tail());
         sheet.add(&row)?;
     }

@@ -121,7 +121,13 @@ pub(crate) fn push(
     pushed
 }
 
-fn add(session: &dyn Session, known: &Arc<Vocabulary>, condition: &Expr, about: Subject, filter: &mut Filter) -> Result<()> {
+fn add(
+    session: &dyn Session,
+    known: &Arc<Vocabulary>,
+    condition: &Expr,
+    about: Subject,
+    filter: &mut Filter,
+) -> Result<()> {
     let word = |column: &str, values: &Arc<datafusion::arrow::array::StringArray>| {
         Answers::of_words(session, condition, column, values)
     };
@@ -152,21 +158,26 @@ fn add(session: &dyn Session, known: &Arc<Vocabulary>, condition: &Expr, about: 
         Subject::Phase => {
             let answers = word("ph", &known.phases)?;
             let letters = known.phases.iter().enumerate().filter(|(key, _)| answers.text(Some(*key as u32)));
-            let bits = letters.filter_map(|(_, letter)| letter?.bytes().next()).map(phase_bit).fold(0, |all, bit| all | bit);
+            let bits =
+                letters.filter_map(|(_, letter)| letter?.bytes().next()).map(phase_bit).fold(0, |all, bit| all | bit);
             filter.phases = Some(filter.phases.unwrap_or(u16::MAX) & bits);
         }
         Subject::Process => {
             let accepted = accepted_processes(session, known, condition)?;
             let before = filter.processes.take();
             filter.processes = Some(Arc::new(move |process| {
-                before.as_ref().is_none_or(|before| before(process)) && accepted.get(&identity(process)).is_none_or(|yes| *yes)
+                before.as_ref().is_none_or(|before| before(process))
+                    && accepted.get(&identity(process)).is_none_or(|yes| *yes)
             }));
         }
     }
     Ok(())
 }
 
-fn both_text(tests: &mut Option<weftline_index::filter::TextTest>, test: impl Fn(&str) -> bool + Send + Sync + 'static) {
+fn both_text(
+    tests: &mut Option<weftline_index::filter::TextTest>,
+    test: impl Fn(&str) -> bool + Send + Sync + 'static,
+) {
     let before = tests.take();
     *tests = Some(Arc::new(move |text| before.as_ref().is_none_or(|before| before(text)) && test(text)));
 }

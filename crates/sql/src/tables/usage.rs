@@ -115,7 +115,11 @@ impl<'a> Counter<'a> {
         let (Some(duration), true) = (duration, is_span && self.words.classes.is_io(cat)) else { return };
         let classes = &self.words.classes;
         let ret = batch.ints(RET);
-        let moved = if classes.size_kind(cat, name) == SizeKind::Returned && ret.is_valid(row) { ret.value(row).max(0) } else { 0 };
+        let moved = if classes.size_kind(cat, name) == SizeKind::Returned && ret.is_valid(row) {
+            ret.value(row).max(0)
+        } else {
+            0
+        };
         usage.io_calls += 1;
         usage.io_ns = usage.io_ns.saturating_add(duration);
         usage.opens += i64::from(self.opens[name as usize]);

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, Float64Builder, StringBuilder, StringDictionaryBuilder, UInt32Array};
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, Float64Builder, StringBuilder, StringDictionaryBuilder, UInt32Array,
+};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt32Type};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -55,7 +57,9 @@ impl Values {
             let mut add = |key: &str, value: &Value| -> Result<()> {
                 rows.push(row as u32);
                 keys.append(key)?;
-                numbers.append_option(value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|n| !n.is_nan()));
+                numbers.append_option(
+                    value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|n| !n.is_nan()),
+                );
                 texts.append_option(as_text(value));
                 Ok(())
             };
@@ -106,8 +110,7 @@ impl Values {
         let mut column = StringDictionaryBuilder::<UInt32Type>::new();
         for row in rows.values() {
             let (cat, name) = (cats[*row as usize], names[*row as usize]);
-            let sample =
-                seen.entry((cat, name)).or_insert_with(|| sampled(dictionary.cat(cat), dictionary.name(name)));
+            let sample = seen.entry((cat, name)).or_insert_with(|| sampled(dictionary.cat(cat), dictionary.name(name)));
             column.append(part(sample))?;
         }
         Ok(Arc::new(column.finish()))

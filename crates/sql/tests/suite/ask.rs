@@ -7,14 +7,15 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// Golden traces: their name, and how many events other than metadata they hold.
-pub const GOLDEN: [(&str, u64); 4] = [("posix_small", 799), ("dlio", 18_039), ("hybrid", 177), ("hybrid_v1", 177)];
+pub(crate) const GOLDEN: [(&str, u64); 4] =
+    [("posix_small", 799), ("dlio", 18_039), ("hybrid", 177), ("hybrid_v1", 177)];
 
 /// A directory with traces that vanishes.
-pub struct Traces(tempfile::TempDir);
+pub(crate) struct Traces(tempfile::TempDir);
 
 impl Traces {
     /// A copy, so that the index does not lie among the originals.
-    pub fn golden(name: &str) -> Traces {
+    pub(crate) fn golden(name: &str) -> Traces {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/golden").join(name).join("trace");
         let traces = Traces(tempfile::tempdir().expect("a temporary directory"));
         for entry in std::fs::read_dir(from).expect("the golden traces") {
@@ -25,39 +26,39 @@ impl Traces {
     }
 
     /// One file with these lines.
-    pub fn of(lines: &str) -> Traces {
+    pub(crate) fn of(lines: &str) -> Traces {
         let traces = Traces(tempfile::tempdir().expect("a temporary directory"));
         std::fs::write(traces.path().join("made.pfw"), lines).expect("written");
         traces
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
 /// Runs the program.
-pub fn weft_sql(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+pub(crate) fn weft_sql(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft-sql"));
     command.args(words).stdin(Stdio::null()).output().expect("weft-sql runs")
 }
 
 /// What it says on stderr, which must be one line.
-pub fn complaint(output: &Output) -> String {
+pub(crate) fn complaint(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).expect("UTF-8");
     assert_eq!(text.lines().count(), 1, "one sentence: {text}");
     text
 }
 
 /// Its standard output, when all went well.
-pub fn stdout(words: &[&OsStr]) -> Vec<u8> {
+pub(crate) fn stdout(words: &[&OsStr]) -> Vec<u8> {
     let output = weft_sql(words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
 /// The rows of an answer over some runs.
-pub fn rows_of(runs: &[PathBuf], options: &[&str], sql: &str) -> Vec<Value> {
+pub(crate) fn rows_of(runs: &[PathBuf], options: &[&str], sql: &str) -> Vec<Value> {
     let mut words: Vec<&OsStr> = vec!["--format".as_ref(), "json".as_ref()];
     words.extend(options.iter().map(OsStr::new));
     words.extend(runs.iter().map(|run| run.as_os_str()));
@@ -69,12 +70,12 @@ pub fn rows_of(runs: &[PathBuf], options: &[&str], sql: &str) -> Vec<Value> {
 }
 
 /// The rows of an answer.
-pub fn rows(traces: &Traces, sql: &str) -> Vec<Value> {
+pub(crate) fn rows(traces: &Traces, sql: &str) -> Vec<Value> {
     rows_of(&[traces.path().to_owned()], &[], sql)
 }
 
 /// The only value of an answer.
-pub fn one(traces: &Traces, sql: &str) -> Value {
+pub(crate) fn one(traces: &Traces, sql: &str) -> Value {
     let rows = rows(traces, sql);
     let [Value::Object(row)] = rows.as_slice() else { panic!("{sql}: {rows:?}") };
     assert_eq!(row.len(), 1, "{sql}");

@@ -18,7 +18,8 @@ fn the_document_is_up_to_date() {
 #[test]
 fn queries_of_the_document_run() {
     let document = printed();
-    let queries: Vec<&str> = document.split("```sql\n").skip(1).map(|rest| rest.split("\n```").next().expect("closed")).collect();
+    let queries: Vec<&str> =
+        document.split("```sql\n").skip(1).map(|rest| rest.split("\n```").next().expect("closed")).collect();
     assert_eq!(queries.len(), 11, "one per table");
     for (name, _) in GOLDEN {
         let traces = Traces::golden(name);
@@ -37,7 +38,12 @@ fn functions_give_what_the_document_says() {
     for line in table.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [_, _, example, result] = cells.as_slice() else { panic!("{line}") };
-        let answer = stdout(&["--format".as_ref(), "csv".as_ref(), traces.path().as_os_str(), example.trim_matches('`').as_ref()]);
+        let answer = stdout(&[
+            "--format".as_ref(),
+            "csv".as_ref(),
+            traces.path().as_os_str(),
+            example.trim_matches('`').as_ref(),
+        ]);
         let answer = String::from_utf8(answer).expect("UTF-8");
         assert_eq!(answer.lines().nth(1), Some(*result), "{example}");
         examples += 1;
@@ -50,8 +56,21 @@ fn functions_give_what_the_document_says() {
 fn columns_are_those_of_the_document() {
     let document = printed();
     let traces = Traces::golden("hybrid");
-    let columns = rows(&traces, "SELECT table_name AS t, column_name AS c, is_nullable AS n FROM information_schema.columns WHERE table_schema = 'run'");
-    let mut found: Vec<String> = columns.iter().map(|row| format!("{}.{} {}", row["t"].as_str().expect("text"), row["c"].as_str().expect("text"), row["n"].as_str().expect("text"))).collect();
+    let columns = rows(
+        &traces,
+        "SELECT table_name AS t, column_name AS c, is_nullable AS n FROM information_schema.columns WHERE table_schema = 'run'",
+    );
+    let mut found: Vec<String> = columns
+        .iter()
+        .map(|row| {
+            format!(
+                "{}.{} {}",
+                row["t"].as_str().expect("text"),
+                row["c"].as_str().expect("text"),
+                row["n"].as_str().expect("text")
+            )
+        })
+        .collect();
     let mut told = Vec::new();
     for section in document.split("\n## ").skip(1).filter(|section| !section.starts_with("Functions")) {
         let table = section.lines().next().expect("a title");

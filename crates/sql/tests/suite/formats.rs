@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::ask::{Traces, complaint, stdout, weft_sql};
@@ -25,7 +25,10 @@ fn text(format: &str, sql: &str) -> String {
 
 #[test]
 fn csv_and_json_are_quoted() {
-    assert_eq!(text("csv", SQL), "text,number,real,truth\n\"a,\"\"b\"\"\nc\",1,1.5,true\n,-9223372036854775808,,false\n");
+    assert_eq!(
+        text("csv", SQL),
+        "text,number,real,truth\n\"a,\"\"b\"\"\nc\",1,1.5,true\n,-9223372036854775808,,false\n"
+    );
     let rows: serde_json::Value = serde_json::from_str(&text("json", SQL)).expect("JSON");
     let expected = serde_json::json!([
         {"text": "a,\"b\"\nc", "number": 1, "real": 1.5, "truth": true},
@@ -67,11 +70,15 @@ fn check_columns(batches: &[RecordBatch]) {
 fn columnar_formats_round_trip() {
     let sql = "SELECT name, ret, dur_ns / 1e9 AS seconds FROM events WHERE ph <> 'M'";
     let arrow = written("arrow", sql);
-    let batches: Result<Vec<RecordBatch>, _> = arrow_ipc::reader::StreamReader::try_new(arrow.as_slice(), None).expect("a stream").collect();
+    let batches: Result<Vec<RecordBatch>, _> =
+        arrow_ipc::reader::StreamReader::try_new(arrow.as_slice(), None).expect("a stream").collect();
     check_columns(&batches.expect("whole"));
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), written("parquet", sql)).expect("written");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file.reopen().expect("open")).expect("Parquet").build().expect("readable");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file.reopen().expect("open"))
+        .expect("Parquet")
+        .build()
+        .expect("readable");
     let batches: Result<Vec<RecordBatch>, _> = reader.collect();
     check_columns(&batches.expect("whole"));
 }
@@ -81,7 +88,16 @@ fn files_are_written_whole_or_not() {
     let traces = Traces::golden("posix_small");
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("out.csv");
-    let ask = |sql: &str| weft_sql([OsStr::new("--format"), "csv".as_ref(), "-o".as_ref(), file.as_os_str(), traces.path().as_os_str(), sql.as_ref()]);
+    let ask = |sql: &str| {
+        weft_sql([
+            OsStr::new("--format"),
+            "csv".as_ref(),
+            "-o".as_ref(),
+            file.as_os_str(),
+            traces.path().as_os_str(),
+            sql.as_ref(),
+        ])
+    };
     let output = ask("SELECT 1 AS x");
     assert!(output.status.success() && output.stdout.is_empty());
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "x\n1\n");

@@ -58,10 +58,13 @@ fn aggregates_are_exact() {
         let mut durations: Vec<i64> = mine.iter().map(|span| number(span, "dur_ns")).collect();
         durations.sort_unstable();
         for (key, share) in [("p90", 0.9), ("p1", 0.01)] {
-            let enough = |value: &&i64| durations.iter().filter(|other| other <= value).count() as f64 >= share * durations.len() as f64;
+            let enough = |value: &&i64| {
+                durations.iter().filter(|other| other <= value).count() as f64 >= share * durations.len() as f64
+            };
             assert_eq!(number(group, key), *durations.iter().find(enough).expect("the largest is enough"), "{group}");
         }
-        let mut intervals: Vec<(i64, i64)> = mine.iter().map(|span| (number(span, "start_ns"), number(span, "end_ns"))).collect();
+        let mut intervals: Vec<(i64, i64)> =
+            mine.iter().map(|span| (number(span, "start_ns"), number(span, "end_ns"))).collect();
         intervals.sort_unstable();
         let (mut total, mut reached) = (0, i64::MIN);
         for (start, end) in intervals {

@@ -48,7 +48,16 @@ fn by_sql(traces: &Traces, table: &str, keys: &[&str], io_only: bool) -> Groups 
         .iter()
         .map(|row| {
             let key = (0..keys.len()).map(|place| text(&row[format!("k{place}")])).collect();
-            (key, (number(row, "n"), number(row, "total"), number(row, "least"), number(row, "most"), number(row, "bytes")))
+            (
+                key,
+                (
+                    number(row, "n"),
+                    number(row, "total"),
+                    number(row, "least"),
+                    number(row, "most"),
+                    number(row, "bytes"),
+                ),
+            )
         })
         .collect()
 }
@@ -70,7 +79,11 @@ fn group_bys_are_equal() {
         check(name, "spans", &[cat, (Key::Name, "name")]);
         check(name, "spans", &[bucket, cat, (Key::Name, "name"), (Key::Thread, "tid"), (Key::File, "path")]);
         check(name, "spans", &[(Key::Host, "host"), (Key::Epoch, "epoch"), (Key::Step, "step")]);
-        check(name, "io", &[bucket, (Key::Name, "name"), (Key::Directory, "nullif(regexp_replace(path, '/[^/]*$', ''), '')")]);
+        check(
+            name,
+            "io",
+            &[bucket, (Key::Name, "name"), (Key::Directory, "nullif(regexp_replace(path, '/[^/]*$', ''), '')")],
+        );
         check(name, "io", &[(Key::Thread, "tid"), (Key::File, "path")]);
     }
 }

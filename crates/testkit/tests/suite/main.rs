@@ -18,6 +18,7 @@ mod bad_days;
 mod calls;
 mod docs;
 mod endings;
+mod findings;
 mod injection;
 mod late_binding;
 mod options;

@@ -131,7 +131,10 @@ pub(super) fn straggler_process(case: &Case<'_>) -> Vec<Finding> {
         let Some(last) = cohort.iter().copied().max_by_key(|process| length(*process)) else { continue };
         let late = length(last) - middle;
         // The next one: if many are as late, they are the rule and the early ones the exception.
-        let others = cohort.iter().filter(|process| length(**process) as f64 >= config.get(Limit::StragglerRatio) * middle as f64).count();
+        let others = cohort
+            .iter()
+            .filter(|process| length(**process) as f64 >= config.get(Limit::StragglerRatio) * middle as f64)
+            .count();
         if (length(last) as f64) < config.get(Limit::StragglerRatio) * middle as f64
             || (late as f64) < config.get(Limit::StragglerSeconds) * 1e9
             || others * 4 > cohort.len()
@@ -201,7 +204,9 @@ pub(super) fn straggler_host(case: &Case<'_>) -> Vec<Finding> {
             continue;
         }
         let tally = Tally { calls: 0, bytes: 0, ns: late, start: sum.start, end: sum.end };
-        let Some(weighed) = evidence.weigh(config, &[Part { process: sum.slowest.1, file: None, tally }]) else { continue };
+        let Some(weighed) = evidence.weigh(config, &[Part { process: sum.slowest.1, file: None, tally }]) else {
+            continue;
+        };
         let what = format!(
             "Host {name} {words} {}, the median of {} hosts is {}; {} of the job's time is at stake.",
             human_time(own),
@@ -246,10 +251,8 @@ pub(super) fn rank_imbalance(case: &Case<'_>) -> Vec<Finding> {
     ];
     let mut found: Option<Finding> = None;
     for (words, measure) in &measures {
-        let sums: Vec<(u64, u32)> = ranks
-            .values()
-            .map(|processes| (processes.iter().map(measure).sum::<u64>(), processes[0]))
-            .collect();
+        let sums: Vec<(u64, u32)> =
+            ranks.values().map(|processes| (processes.iter().map(measure).sum::<u64>(), processes[0])).collect();
         let mean = sums.iter().map(|(ns, _)| ns).sum::<u64>() / sums.len() as u64;
         let Some((most, process)) = sums.iter().max_by_key(|(ns, _)| *ns).copied() else { continue };
         let over = most - mean;

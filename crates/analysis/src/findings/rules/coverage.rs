@@ -103,7 +103,12 @@ fn dropped(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let place = Place { processes, process_count, ..Place::default() };
     let stake = Stake { calls: drops, ..Stake::default() };
     let weighed = Weighed { stake, place, score: (LOSS + part).min(1.0) };
-    case.finding("lost-coverage", weighed, what, "SELECT host, pid, count(*) AS kept FROM events GROUP BY host, pid".to_owned())
+    case.finding(
+        "lost-coverage",
+        weighed,
+        what,
+        "SELECT host, pid, count(*) AS kept FROM events GROUP BY host, pid".to_owned(),
+    )
 }
 
 /// Bytes that the kernel counted for whole trees of processes and the trace does not hold, and programs that could not be traced.
@@ -142,7 +147,9 @@ fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     reasons.sort_unstable();
     reasons.dedup();
     let what = match (large, process_count) {
-        (true, 0) => format!("The trace lacks {} of the {} that the kernel counted.", human_bytes(gap), human_bytes(kernel)),
+        (true, 0) => {
+            format!("The trace lacks {} of the {} that the kernel counted.", human_bytes(gap), human_bytes(kernel))
+        }
         (true, count) => format!(
             "The trace lacks {} of the {} that the kernel counted; {count} programs were not traced ({}).",
             human_bytes(gap),

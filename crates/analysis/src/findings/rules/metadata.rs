@@ -1,6 +1,6 @@
 //! Rules about names, attributes and positions of files.
 
-use super::{Case, processes};
+use super::{Case, files, processes};
 use crate::findings::Finding;
 use crate::findings::calls::Call;
 use crate::findings::evidence::{Op, Tally};
@@ -27,9 +27,9 @@ pub(super) fn open_storm(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} open {} files {} times ({} of them in vain); all but the first opens, with what goes along, take {}, {} of the time.",
+        "{} opened {} {} times ({} of them in vain); all but the first opens, with what goes along, take {}, {} of the time.",
         processes(weighed.place.process_count),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         human_count(opens),
         human_count(failed),
         human_time(stake.time_ns as u64),
@@ -61,9 +61,9 @@ pub(super) fn stat_storm(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} look up {} paths {} times; all but the first times take {}, {} of the time.",
+        "{} looked up {} {} times; all but the first times take {}, {} of the time.",
         processes(weighed.place.process_count),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         human_count(calls),
         human_time(stake.time_ns as u64),
         percent(stake.share),
@@ -92,10 +92,10 @@ pub(super) fn seek_storm(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} seeks for {} transfers on {} files by {} ({} of them to where the file was) take {}, {} of the time.",
+        "{} seeks for {} transfers on {} by {} ({} of them to where the file was) take {}, {} of the time.",
         human_count(stake.calls),
         human_count(transfers),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_count(idle),
         human_time(stake.time_ns as u64),

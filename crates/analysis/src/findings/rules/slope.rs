@@ -53,7 +53,8 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
         add(slices.entry(*slice).or_default(), *program, *op, tally);
     }
     let parts_of = |odd: &BTreeSet<u32>, by_file: bool| -> Vec<Part> {
-        let wanted = evidence.sums.iter().filter(|((process, file, _), _)| odd.contains(if by_file { file } else { process }));
+        let wanted =
+            evidence.sums.iter().filter(|((process, file, _), _)| odd.contains(if by_file { file } else { process }));
         wanted.map(|((process, file, _), tally)| Part { process: *process, file: Some(*file), tally: *tally }).collect()
     };
     let mut found = Vec::new();

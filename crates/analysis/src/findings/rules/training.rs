@@ -121,7 +121,11 @@ pub(super) fn too_few_workers(case: &Case<'_>) -> Vec<Finding> {
     let how = if own > 0 {
         format!("{own} of {} loops load their batches themselves", loops.len())
     } else {
-        format!("all {} loader workers are busy for at least {} of their time", busy.len(), percent(config.get(Limit::WorkerBusy)))
+        format!(
+            "all {} loader workers are busy for at least {} of their time",
+            busy.len(),
+            percent(config.get(Limit::WorkerBusy))
+        )
     };
     let what = format!(
         "{how}, and the model waits {} for them, {} of the time.",

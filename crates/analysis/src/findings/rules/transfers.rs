@@ -1,6 +1,6 @@
 //! Rules about how content is moved: sizes, places, repetition, durability.
 
-use super::{Case, processes};
+use super::{Case, files, processes};
 use crate::findings::Finding;
 use crate::findings::calls::Call;
 use crate::findings::evidence::{Op, Tally};
@@ -58,11 +58,11 @@ impl Small {
         let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
         let (stake, limit) = (weighed.stake, config.count(self.size));
         let what = format!(
-            "{} of {} {} on {} files by {} move less than {} each, {} on average; they take {}, {} of the time.",
+            "{} of {} {} on {} by {} move less than {} each, {} on average; they take {}, {} of the time.",
             human_count(stake.calls),
             human_count(all),
             self.verb,
-            human_count(weighed.place.file_count),
+            files(weighed.place.file_count),
             processes(weighed.place.process_count),
             human_bytes(limit),
             human_bytes(stake.bytes / stake.calls.max(1)),
@@ -100,10 +100,10 @@ pub(super) fn random_access(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} of {} transfers on {} files by {} jump, with {} each on average; they take {}, {} of the time.",
+        "{} of {} transfers on {} by {} jump, with {} each on average; they take {}, {} of the time.",
         human_count(stake.calls),
         human_count(all),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_bytes(stake.bytes / stake.calls.max(1)),
         human_time(stake.time_ns as u64),
@@ -148,10 +148,10 @@ pub(super) fn re_reads(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} read {} from {} files that hold {}: {:.1} times on average; the repetitions take {}, {} of the time.",
+        "{} read {} from {} of {}: {:.1} times on average; the repetitions take {}, {} of the time.",
         processes(weighed.place.process_count),
         human_bytes(all),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         human_bytes(distinct),
         all as f64 / distinct.max(1) as f64,
         human_time(stake.time_ns as u64),
@@ -177,12 +177,8 @@ pub(super) fn unaligned(case: &Case<'_>) -> Vec<Finding> {
         }
         all += pattern.large;
         let when = span_of(case, *process, *file, &[Op::Read, Op::Write]);
-        let tally = Tally {
-            calls: pattern.unaligned,
-            bytes: pattern.unaligned_bytes,
-            ns: pattern.unaligned_ns,
-            ..when
-        };
+        let tally =
+            Tally { calls: pattern.unaligned, bytes: pattern.unaligned_bytes, ns: pattern.unaligned_ns, ..when };
         parts.push(Part { process: *process, file: Some(*file), tally });
     }
     if parts.iter().map(|part| part.tally.calls).sum::<u64>() < config.count(Limit::UnalignedCalls) {
@@ -192,11 +188,11 @@ pub(super) fn unaligned(case: &Case<'_>) -> Vec<Finding> {
     weighed.score /= 2.0;
     let (stake, block) = (weighed.stake, config.count(Limit::UnalignedBlock));
     let what = format!(
-        "{} of {} transfers of {} or more on {} files by {} begin inside a block; they take {}, {} of the time.",
+        "{} of {} transfers of {} or more on {} by {} begin inside a block; they take {}, {} of the time.",
         human_count(stake.calls),
         human_count(all),
         human_bytes(block),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_time(stake.time_ns as u64),
         percent(stake.share),
@@ -219,7 +215,8 @@ pub(super) fn tiny_buffers(case: &Case<'_>) -> Vec<Finding> {
         let flushed = evidence.sum(process, file, Op::Flush);
         let written = evidence.sum(process, file, Op::StreamWrite).calls;
         let always = written > 0 && flushed.calls as f64 >= config.get(Limit::TinyBufferPart) * written as f64;
-        let none = evidence.sum(process, file, Op::NoBuffer).calls > 0 && pieces.bytes / pieces.calls.max(1) < SMALL_PIECE;
+        let none =
+            evidence.sum(process, file, Op::NoBuffer).calls > 0 && pieces.bytes / pieces.calls.max(1) < SMALL_PIECE;
         if always || none {
             let mut tally = pieces;
             tally.add(&flushed);
@@ -230,9 +227,9 @@ pub(super) fn tiny_buffers(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} calls on streams of {} files by {} go with {} flushes or without a buffer, {} each on average; they take {}, {} of the time.",
+        "{} calls on streams of {} by {} go with {} flushes or without a buffer, {} each on average; they take {}, {} of the time.",
         human_count(writes),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_count(flushes),
         human_bytes(stake.bytes / writes.max(1)),
@@ -268,9 +265,9 @@ pub(super) fn fsync_per_write(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let stake = weighed.stake;
     let what = format!(
-        "{} writes to {} files by {} ({}) wait for the disk {} times; that takes {}, {} of the time.",
+        "{} writes to {} by {} ({}) wait for the disk {} times; that takes {}, {} of the time.",
         human_count(writes),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_bytes(stake.bytes),
         human_count(syncs),
@@ -323,9 +320,9 @@ pub(super) fn read_after_write(case: &Case<'_>) -> Vec<Finding> {
     weighed.score /= 2.0;
     let stake = weighed.stake;
     let what = format!(
-        "{} that the job itself had written are read back from {} files by {}; that takes {}, {} of the time.",
+        "{} that the job itself had written are read back from {} by {}; that takes {}, {} of the time.",
         human_bytes(stake.bytes),
-        human_count(weighed.place.file_count),
+        files(weighed.place.file_count),
         processes(weighed.place.process_count),
         human_time(stake.time_ns as u64),
         percent(stake.share),

@@ -84,13 +84,22 @@ impl Trace {
         let start = self.clocks[place].1;
         self.clocks[place].1 += dur;
         let more = if args.is_empty() { String::new() } else { format!(",{args}") };
-        let cat = if name.starts_with('f') && !matches!(name, "fsync" | "fdatasync" | "fstat") { "STDIO" } else { "POSIX" };
+        let cat =
+            if name.starts_with('f') && !matches!(name, "fsync" | "fdatasync" | "fstat") { "STDIO" } else { "POSIX" };
         self.add(pid, cat, name, start, dur, &format!(r#""fhash":"f{file}"{more}"#));
         self
     }
 
     /// Reads or writes at an offset.
-    pub(super) fn transfer(&mut self, pid: i64, name: &str, path: &str, dur: i64, offset: i64, bytes: i64) -> &mut Trace {
+    pub(super) fn transfer(
+        &mut self,
+        pid: i64,
+        name: &str,
+        path: &str,
+        dur: i64,
+        offset: i64,
+        bytes: i64,
+    ) -> &mut Trace {
         self.call(pid, name, path, dur, &format!(r#""fd":3,"size":{bytes},"ret":{bytes},"offset":{offset}"#))
     }
 

@@ -58,11 +58,15 @@ fn records_tell_what_is_missing() {
     untraced.processes[0].untraced = Some("static".to_owned());
     check(
         &untraced,
-        Some((Severity::Low, "1 programs were not traced (static); 15 % of the bytes that the kernel counted are missing.")),
+        Some((
+            Severity::Low,
+            "1 programs were not traced (static); 15 % of the bytes that the kernel counted are missing.",
+        )),
     );
     let mut open = whole();
     open.state = State::Open;
-    let said = "1 of 1 parts of the run are still open: processes may be writing, or their supervisor died (`weft recover`).";
+    let said =
+        "1 of 1 parts of the run are still open: processes may be writing, or their supervisor died (`weft recover`).";
     check(&open, Some((Severity::Low, said)));
 }
 

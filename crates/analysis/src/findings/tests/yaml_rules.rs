@@ -11,7 +11,14 @@ fn trace() -> Trace {
         trace.call(1, "stat", "/data/y", 10, r#""ret":0"#);
     }
     for step in 0..10 {
-        trace = trace.span(2, "dataloader", "fetch", step * 1000, 400, "").span(2, "compute", "step", step * 1000 + 400, 600, "");
+        trace = trace.span(2, "dataloader", "fetch", step * 1000, 400, "").span(
+            2,
+            "compute",
+            "step",
+            step * 1000 + 400,
+            600,
+            "",
+        );
     }
     trace
 }
@@ -57,7 +64,11 @@ fn rules_are_asked() {
 fn rules_that_cannot_be_asked_are_named() {
     check("- {id: a, source_view: job, when: posix_reed_size > 1}\n", &[], &[("a", "no metric posix_reed_size")]);
     check("- {id: a, source_view: epoch, when: 1 > 0}\n", &[], &[("a", "no view epoch")]);
-    check("- {id: a, required_metrics: [checkpoint_frac], when: 1 > 0}\n", &[], &[("a", "this trace has no checkpoint_frac")]);
+    check(
+        "- {id: a, required_metrics: [checkpoint_frac], when: 1 > 0}\n",
+        &[],
+        &[("a", "this trace has no checkpoint_frac")],
+    );
     check("- {id: a, when: '1 >'}\n", &[], &[("a", "ends too early")]);
     check("- {id: a, when: 'eval(1)'}\n", &[], &[("a", "no function eval")]);
     check("- {id: a, wehn: 1}\n", &[], &[("a", "the key wehn is not known")]);

@@ -1,0 +1,142 @@
+//! System metrics: samples of processors and memory per host and time bucket, on the trace's own time axis.
+//!
+//! Samples from before the first span have negative buckets. A bucket's value is the mean of its samples; those of single cores are
+//! averaged per core first, then the largest and the 95th percentile over cores are told.
+
+use std::collections::BTreeMap;
+
+use weftline_format::quick::members;
+use weftline_index::{Batch, Column, Filter, Request, Run};
+
+use crate::Result;
+use crate::group::host_text;
+use crate::group::scan::number;
+use crate::records::{Record, as_number, record_filter, record_of, text};
+use crate::table::Table;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct SystemQuestion {
+    /// Width of time buckets.
+    pub width_ns: i64,
+    /// The origin of time; by default the trace's.
+    pub origin: Option<i64>,
+    /// Which samples.
+    pub filter: Filter,
+}
+
+impl Default for SystemQuestion {
+    fn default() -> Self {
+        SystemQuestion { width_ns: 1_000_000_000, origin: None, filter: Filter::default() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    fn value(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// Columns that are plain means: the sample's name, its argument, the column.
+const MEANS: [(&str, &str, &str); 7] = [
+    ("cpu", "iowait_pct", "sys_cpu_iowait_pct"),
+    ("cpu", "user_pct", "sys_cpu_user_pct"),
+    ("cpu", "system_pct", "sys_cpu_system_pct"),
+    ("cpu", "idle_pct", "sys_cpu_idle_pct"),
+    ("memory", "Dirty", "sys_mem_dirty"),
+    ("memory", "Cached", "sys_mem_cached"),
+    ("memory", "MemAvailable", "sys_mem_available"),
+];
+
+#[derive(Debug, Clone, Default)]
+struct Bucket {
+    hash: String,
+    means: [Mean; MEANS.len()],
+    cores: BTreeMap<String, Mean>,
+}
+
+/// The metrics of a run's hosts.
+#[derive(Debug, Clone, Default)]
+pub struct SystemMetrics {
+    /// By host and time bucket.
+    rows: BTreeMap<(String, i64), Bucket>,
+}
+
+impl SystemMetrics {
+    /// Reads the samples of a run.
+    pub fn of(run: &Run, question: &SystemQuestion) -> Result<SystemMetrics> {
+        run.prepare()?;
+        let dictionary = run.dictionary();
+        let origin = question.origin.or_else(|| run.times().origin()).unwrap_or(0);
+        let width = question.width_ns.max(1);
+        let columns = [Column::Phase, Column::Ts, Column::Cat, Column::Name, Column::Process, Column::Rest];
+        let request = Request::of(columns).with(record_filter(&question.filter));
+        let mut rows: BTreeMap<(String, i64), Bucket> = BTreeMap::new();
+        // In the order of the files, because sums of floats depend on it.
+        run.scan_in_order(&request, |batch: &Batch| {
+            for row in 0..batch.rows() {
+                let rest = text(batch, Column::Rest, row);
+                if record_of(batch.phases().value(row), rest) != Some(Record::Sample)
+                    || !dictionary.cat(batch.ids(Column::Cat).value(row)).eq_ignore_ascii_case("sys")
+                {
+                    continue;
+                }
+                let Some(ts) = number(batch.ints(Column::Ts), row) else { continue };
+                let process = dictionary.process(batch.ids(Column::Process).value(row));
+                let name = dictionary.name(batch.ids(Column::Name).value(row));
+                let bucket = (ts - origin).div_euclid(width);
+                let bucket = rows.entry((host_text(process).to_owned(), bucket)).or_default();
+                bucket.hash.clone_from(&process.hhash);
+                for (key, value) in members(rest) {
+                    let Some(value) = as_number(&value) else { continue };
+                    let found = MEANS.iter().position(|(sample, argument, _)| *sample == name && *argument == key);
+                    if let Some(place) = found {
+                        bucket.means[place].add(value);
+                    } else if name.starts_with("cpu-") && key == "iowait_pct" {
+                        bucket.cores.entry(name.to_owned()).or_default().add(value);
+                    }
+                }
+            }
+        })?;
+        Ok(SystemMetrics { rows })
+    }
+
+    /// As a table.
+    pub fn table(&self) -> Table {
+        let mut table = Table::with_rows(self.rows.len());
+        let buckets = || self.rows.values();
+        let hash = |bucket: &Bucket| (!bucket.hash.is_empty()).then(|| bucket.hash.clone());
+        table.texts("host_hash", buckets().map(hash));
+        table.texts("host_name", self.rows.keys().map(|(host, _)| Some(host.clone())));
+        table.ints("time_range", self.rows.keys().map(|(_, bucket)| Some(*bucket)));
+        for (place, (_, _, column)) in MEANS.iter().enumerate() {
+            table.floats(*column, buckets().map(|bucket| bucket.means[place].value()));
+        }
+        let cores = |bucket: &Bucket| -> Vec<f64> {
+            let mut means: Vec<f64> = bucket.cores.values().filter_map(Mean::value).collect();
+            means.sort_by(f64::total_cmp);
+            means
+        };
+        table.floats("sys_core_iowait_pct_max", buckets().map(|bucket| cores(bucket).last().copied()));
+        table.floats("sys_core_iowait_pct_p95", buckets().map(|bucket| quantile(&cores(bucket), 0.95)));
+        table
+    }
+}
+
+/// A quantile of sorted values, between two of them where it falls there.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let at = share * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    Some(low + (high - low) * at.fract())
+}

@@ -1,0 +1,66 @@
+//! Cuts a large foreign gzip file of many members, so that threads can inflate them side by side.
+//!
+//! Only our own members tell where they end. A place that looks like the start of a member nearly always is one; a stretch of the file
+//! from one such place to another is a task. The thread that inflates it finds out whether that was right: where it was not (or where a
+//! line goes on in the next member, or data are damaged) everything from the last good member on is read again in one go.
+
+use std::path::Path;
+
+use weftline_format::dialect::Sniff;
+use weftline_format::gunzip;
+use weftline_format::source::{Input as _, OpenFile};
+
+use super::{TraceFile, Work};
+use crate::{IndexError, Result};
+
+/// Compressed bytes of a task: some 200,000 events.
+const TASK: usize = 3 << 20;
+/// A member of more than this is inflated as it is read, not at once.
+const LONGEST: usize = 8 << 20;
+
+/// Hands out the stretches of a file. Nothing when it does not consist of many members.
+pub(super) fn cut(
+    number: usize,
+    file: &TraceFile,
+    input: &OpenFile,
+    sniff: Sniff,
+    give: &mut impl FnMut(Work, u64) -> bool,
+) -> Result<Option<bool>> {
+    let head = read(input, 0, LONGEST, &file.path)?;
+    if gunzip::starts(&head).take(3).count() < 3 {
+        return Ok(None);
+    }
+    drop(head);
+    let mut at = 0;
+    let size = input.size();
+    while at < size {
+        let mut bytes = read(input, at, TASK + LONGEST, &file.path)?;
+        if bytes.is_empty() {
+            break;
+        }
+        if at + (bytes.len() as u64) < size {
+            // Behind a task's worth, or before it where members are that long.
+            let ends: Vec<usize> = gunzip::starts(&bytes).filter(|start| *start > 0).collect();
+            let end = ends.iter().copied().find(|start| *start >= TASK).or(ends.last().copied());
+            let Some(end) = end else {
+                return Ok(Some(give(Work::Rest { file: number, from: at }, size - at)));
+            };
+            bytes.truncate(end);
+        }
+        let len = bytes.len() as u64;
+        let last = at + len >= size;
+        if !give(Work::Gzip { file: number, sniff, at, bytes, last }, len) {
+            return Ok(Some(false));
+        }
+        at += len;
+    }
+    Ok(Some(true))
+}
+
+fn read(input: &OpenFile, at: u64, most: usize, path: &Path) -> Result<Vec<u8>> {
+    let left = usize::try_from(input.size().saturating_sub(at)).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; most.min(left)];
+    let read = input.fill_at(at, &mut bytes).map_err(IndexError::io(path))?;
+    bytes.truncate(read);
+    Ok(bytes)
+}

@@ -1,0 +1,173 @@
+//! Traces that are cut, torn, mixed up or just many: what can be read is read, the rest is counted and named.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use weftline_index::column::Column;
+use weftline_index::run::Source;
+use weftline_index::{OpenOptions, Request, Run};
+
+fn line(n: u64) -> String {
+    // Digits that do not repeat: a file must be large after compression to be cut.
+    let noise = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let more = noise.rotate_left(17).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    format!(
+        "{{\"name\":\"read\",\"cat\":\"POSIX\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{n},\"dur\":1,\"args\":{{\"x\":\"{noise:016x}{more:016x}\"}}}}\n"
+    )
+}
+
+fn lines(range: std::ops::Range<u64>) -> String {
+    range.map(line).collect()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn open(directory: &Path) -> (Vec<i64>, Vec<Source>) {
+    let run = Run::open(&[directory.to_owned()], &OpenOptions::default()).expect("opened");
+    let (states, _) = run
+        .scan(&Request::of([Column::Ts]), Vec::new, |all: &mut Vec<i64>, batch| {
+            all.extend(batch.ints(Column::Ts).iter().flatten().map(|ns| ns / 1000));
+        })
+        .expect("scanned");
+    let mut starts: Vec<i64> = states.into_iter().flatten().collect();
+    starts.sort_unstable();
+    (starts, run.sources())
+}
+
+/// One file: which events are read, and what is said of the rest.
+fn check(name: &str, bytes: &[u8], expected: impl IntoIterator<Item = i64>, flaws: &[&str]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join(name), bytes).expect("written");
+    let (starts, sources) = open(directory.path());
+    let expected: Vec<i64> = expected.into_iter().collect();
+    assert_eq!(starts.len(), expected.len(), "{name}: {sources:?}");
+    assert_eq!(starts, expected, "{name}");
+    let found: Vec<&str> = sources.iter().flat_map(|source| &source.damage).map(|flaw| flaw.what.as_str()).collect();
+    assert_eq!(found, flaws, "{name}: {sources:?}");
+}
+
+#[test]
+fn small_files() {
+    let text = lines(0..100);
+    check("plain.pfw", text.as_bytes(), 0..100, &[]);
+    check("crlf.pfw", text.replace('\n', "\r\n").as_bytes(), 0..100, &[]);
+    check("brackets.pfw.gz", &gzip(format!("[\n{}]\n", text.replace("}\n", "},\n")).as_bytes()), 0..100, &[]);
+    check("empty.pfw", b"", [], &[]);
+    check("empty.pfw.gz", &gzip(b""), [], &[]);
+    let garbage = format!("{}garbage\n{}\u{0}\u{0}\n{}", lines(0..10), lines(10..20), lines(20..30));
+    check("garbage.pfw", garbage.as_bytes(), 0..30, &["not an event", "not an event"]);
+    check("cut.pfw", &text.as_bytes()[..text.len() - 10], 0..99, &["cut event"]);
+    let packed = gzip(text.as_bytes());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("torn.pfw.gz"), &packed[..packed.len() / 2]).expect("written");
+    let (starts, sources) = open(directory.path());
+    assert!(starts.len() > 20 && starts.len() < 80, "{}", starts.len());
+    assert!(sources[0].damage.iter().any(|flaw| flaw.what == "torn member"), "{sources:?}");
+}
+
+/// Members of a large file: each so many lines.
+fn many_members(count: u64, lines_each: u64) -> Vec<u8> {
+    (0..count).flat_map(|n| gzip(lines(n * lines_each..(n + 1) * lines_each).as_bytes())).collect()
+}
+
+#[test]
+fn large_files_of_many_members() {
+    let bytes = many_members(40, 5000);
+    assert!(bytes.len() > 5 << 20, "{}", bytes.len());
+    check("whole.pfw.gz", &bytes, 0..200_000, &[]);
+    // A line that goes on in the next member.
+    let text = lines(0..200_000);
+    let spanning: Vec<u8> = text.as_bytes().chunks(100_003).flat_map(gzip).collect();
+    check("spanning.pfw.gz", &spanning, 0..200_000, &[]);
+    // What looks like a member within one: stored data are not changed by compression.
+    let mut stored = GzEncoder::new(Vec::new(), Compression::none());
+    stored.write_all(lines(200_000..200_010).as_bytes()).expect("memory");
+    let odd = format!(
+        "{{\"name\":\"x\",\"ph\":\"i\",\"ts\":200010,\"pid\":1,\"tid\":1,\"args\":{{\"s\":\"{}\"}}}}\n",
+        "\u{1f}"
+    );
+    stored.write_all(odd.as_bytes()).expect("memory");
+    stored.write_all(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\n").expect("memory");
+    let mut with_decoy = bytes.clone();
+    with_decoy.extend(stored.finish().expect("memory"));
+    with_decoy.extend(many_members(1, 10));
+    let expected = (0..10).chain(0..200_011).collect::<std::collections::BTreeSet<i64>>();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("decoy.pfw.gz"), &with_decoy).expect("written");
+    let (starts, sources) = open(directory.path());
+    assert_eq!(starts.len(), 200_021, "{sources:?}");
+    assert_eq!(starts.into_iter().collect::<std::collections::BTreeSet<i64>>(), expected);
+}
+
+#[test]
+fn large_files_with_damage() {
+    let bytes = many_members(40, 5000);
+    let cut = &bytes[..bytes.len() - 1000];
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("cut.pfw.gz"), cut).expect("written");
+    let (starts, sources) = open(directory.path());
+    assert!(starts.len() > 195_000 && starts.len() < 200_000, "{}", starts.len());
+    assert_eq!(starts, (0..starts.len() as i64).collect::<Vec<_>>());
+    assert!(sources[0].flaws > 0, "{sources:?}");
+
+    let mut torn = bytes;
+    let middle = torn.len() / 2;
+    torn[middle..middle + 50].fill(0xAA);
+    fs::write(directory.path().join("cut.pfw.gz"), &torn).expect("written");
+    let (starts, sources) = open(directory.path());
+    assert!(starts.len() > 100_000, "{}", starts.len());
+    assert!(sources[0].flaws > 0 && sources[0].lost_bytes > 0, "{sources:?}");
+    let mut once = starts.clone();
+    once.dedup();
+    // Damaged data may stand for text that was there before, until their sum is known to be wrong: but only within their member.
+    assert!(starts.len() - once.len() < 100, "{} events twice", starts.len() - once.len());
+}
+
+#[test]
+fn one_endless_line() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("endless.pfw.gz");
+    let mut encoder = GzEncoder::new(File::create(&path).expect("made"), Compression::fast());
+    encoder.write_all(lines(0..10).as_bytes()).expect("written");
+    encoder.write_all(b"{\"name\":\"").expect("written");
+    for _ in 0..200 {
+        encoder.write_all(&vec![b'a'; 1 << 20]).expect("written");
+    }
+    encoder.write_all(b"\n").expect("written");
+    encoder.write_all(lines(10..20).as_bytes()).expect("written");
+    encoder.finish().expect("written");
+    let (starts, sources) = open(directory.path());
+    assert_eq!(starts, (0..20).collect::<Vec<i64>>());
+    assert!(sources[0].lost_bytes >= 200 << 20, "{sources:?}");
+}
+
+#[test]
+fn very_many_small_files() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for n in 0..100_000u64 {
+        fs::write(directory.path().join(format!("{n}.pfw")), line(n)).expect("written");
+    }
+    let (starts, sources) = open(directory.path());
+    assert_eq!((starts.len(), sources.len()), (100_000, 100_000));
+    assert_eq!(starts, (0..100_000).collect::<Vec<i64>>());
+    let again = Run::open(&[directory.path().to_owned()], &OpenOptions::default()).expect("opened");
+    assert_eq!(again.index()[0].read, 0);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("a.pfw"), lines(0..5)).expect("written");
+    // Something that opens but cannot be read, for root too.
+    fs::create_dir(directory.path().join("inner")).expect("made");
+    fs::write(directory.path().join("b.pfw"), lines(5..10)).expect("written");
+    let (starts, sources) = open(directory.path());
+    assert_eq!((starts, sources.len()), ((0..10).collect(), 2));
+}
