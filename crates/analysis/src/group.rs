@@ -232,7 +232,22 @@ impl GroupBy {
             }
             true
         };
-        let groups = groups.regroup(width, rekey);
+        let mut groups = groups;
+        // Where every word has a meaning of its own, groups stay what they are.
+        let same = !self.ignore && width == groups.width && size_from.is_none() && meanings.iter().all(Meaning::is_one_to_one);
+        if same {
+            groups.relabel(|words| {
+                let mut at = 0;
+                for meaning in &meanings {
+                    if let Some(labels) = &meaning.labels {
+                        words[at] = labels.label(words[at]);
+                    }
+                    at += meaning.key.words();
+                }
+            });
+        } else {
+            groups = groups.regroup(width, rekey);
+        }
         let labels = meanings.into_iter().map(|meaning| meaning.labels).collect();
         Grouped { keys: self.keys.clone(), groups, labels, dictionary, classes, origin, width_ns: self.width_ns }
     }
@@ -296,6 +311,15 @@ impl Meaning {
                 (to[0], to[1]) = (rank as u32, (rank >> 32) as u32);
             }
             _ => to[0] = self.label(word),
+        }
+    }
+
+    /// Whether its words are those of the pass, at the same place among them, perhaps with other numbers.
+    fn is_one_to_one(&self) -> bool {
+        match self.key {
+            Key::Bucket | Key::Thread | Key::Epoch | Key::Step => true,
+            Key::Cat | Key::Name | Key::Process | Key::FileOrHash => self.labels.as_ref().is_some_and(Labels::is_one_to_one),
+            _ => false,
         }
     }
 

@@ -117,7 +117,8 @@ impl TraceFile {
         if bit(2) {
             arguments.push(r#""odd":{"ret":[1,"x"],"image_size":7},"more":"\"ret\":5""#.to_owned());
         }
-        arguments.rotate_left((span.form >> 8) as usize % arguments.len().max(1));
+        let turned = (span.form >> 8) as usize % arguments.len();
+        arguments.rotate_left(turned);
         let unit = UNITS[self.unit].1;
         let mut members = vec![
             format!("\"id\":{id}"),

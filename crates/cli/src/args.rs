@@ -41,6 +41,11 @@ pub(crate) enum Command {
     Info(ReadArgs),
     /// Tell whether a run is valid, complete and covered; exit 1 when events were lost or files are damaged
     Check(ReadArgs),
+    /// Tell where the time and the bytes went, and what to fix
+    ///
+    /// Any run or trace: ours, DFTracer's, PerfFlowAspect's, Chrome's. The first question builds an index beside the traces.
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
     /// Build or complete the index of a run; every question does so by itself
     Index(IndexArgs),
     /// Ask questions about a run in SQL; answered by the program weft-sql
@@ -79,6 +84,12 @@ const QUERY_EXAMPLES: &str = "Examples:
   weft query \"SELECT op, count(*), human_size(sum(bytes)) FROM io GROUP BY op\"
   weft query --format csv -o slow.csv runs/baseline \"SELECT * FROM spans ORDER BY dur_ns DESC LIMIT 100\"
   weft query --schema   describes all tables, columns and functions";
+
+const REPORT_EXAMPLES: &str = "Examples:
+  weft report
+  weft report --view file_name --csv tables runs/baseline
+  weft report --where \"path LIKE '/scratch/%' AND dur_ns > 1000000\" --from 10s --to 60s traces/*.pfw.gz
+  weft report --fail-on high --set small-reads.bytes=65536 --html report.html runs/nightly";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Document {
@@ -206,6 +217,84 @@ pub(crate) struct QueryArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+    /// The layers of the job: posix, dlio, ai, auto [default: what the trace's categories speak for]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// Add a view: time_range, proc_name, file_name, file_dir, file_pattern, host_name, rank, epoch, step (may be repeated)
+    #[arg(long, value_name = "VIEW")]
+    pub(crate) view: Vec<String>,
+    /// Width of a time step, such as 1s or 200ms [default: about sixty steps; 1s for views]
+    #[arg(long, value_name = "TIME", value_parser = parse_step)]
+    pub(crate) time: Option<Duration>,
+    /// Only what happened from this time on, counted from the run's start
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) from: Option<Duration>,
+    /// Only what began before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) to: Option<Duration>,
+    /// Only events for which this holds, in SQL's words: columns name, cat, path, host, pid, tid, rank, ts_ns, dur_ns, size, ret, …
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// Rows of each list of the largest
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Exit with 1 when a finding is at least this severe
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub(crate) fail_on: Option<Gate>,
+    /// Change a threshold of a rule (see docs/findings.md; may be repeated)
+    #[arg(long, value_name = "RULE.NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Read thresholds and rules of your own from a YAML file (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// Leave the findings out
+    #[arg(long, conflicts_with = "fail_on")]
+    pub(crate) no_findings: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write every table as CSV into a directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write every table into an SQLite database
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sqlite: Option<PathBuf>,
+    /// Write every table as Parquet into a directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
+    /// Write a page for a browser; - prints it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// A severity at which a gate closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Gate {
+    /// Anything at all
+    Low,
+    /// Worth an hour
+    Medium,
+    /// A large part of the job's time
+    High,
+    /// Most of the job's time
+    Critical,
+}
+
+impl From<Gate> for weftline_analysis::findings::Severity {
+    fn from(gate: Gate) -> Self {
+        match gate {
+            Gate::Low => Self::Low,
+            Gate::Medium => Self::Medium,
+            Gate::High => Self::High,
+            Gate::Critical => Self::Critical,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
     /// Run directories, directories with traces of programs that recorded themselves, or what the names of these begin with [default: the
     /// newest run in weft-runs, and the working directory]
@@ -265,15 +354,23 @@ fn parse_size(text: &str) -> Result<u64, String> {
     if bytes < 1_048_576.0 { Err("at least 1M is needed".into()) } else { Ok(bytes as u64) }
 }
 
-/// `200ms`, `2s`, `1m`.
+/// A time that is not zero.
+fn parse_step(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .and_then(|step| if step.is_zero() { Err("must be more than nothing".into()) } else { Ok(step) })
+}
+
+/// `50us`, `200ms`, `2s`, `1m`, `1h`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: f64 = digits.parse().map_err(|_| "use a time such as 200ms or 2s".to_string())?;
     let seconds = match &text[digits.len()..] {
+        "us" => number / 1e6,
         "ms" => number / 1e3,
         "s" | "" => number,
         "m" => number * 60.0,
-        _ => return Err("use ms, s or m behind the number".into()),
+        "h" => number * 3600.0,
+        _ => return Err("use us, ms, s, m or h behind the number".into()),
     };
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }

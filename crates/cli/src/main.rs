@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Recover(given) => commands::recover::execute(&given, terminal),
         Command::Info(given) => commands::info::execute(&given, terminal),
         Command::Check(given) => commands::check::execute(&given, terminal),
+        Command::Report(given) => commands::report::execute(&given, terminal),
         Command::Index(given) => commands::index::execute(&given, terminal),
         Command::Query(given) => commands::query::execute(given),
         Command::Env(given) => commands::env::execute(&given),

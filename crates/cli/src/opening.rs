@@ -36,6 +36,11 @@ pub(crate) fn open(args: &OpenArgs) -> anyhow::Result<Run> {
     Run::open(&named, &options).context("cannot open")
 }
 
+/// Columns of the terminal.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size().map_or(120, |(width, _)| usize::from(width.0))
+}
+
 /// A bar on stderr, when that is a terminal.
 #[derive(Default)]
 struct Bar(Mutex<Option<ProgressBar>>);

@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+pub(crate) use weftline_report::units::{bytes, count, printable, time};
+
 use crate::args::Color;
 
 /// Whether to colour stdout and stderr.
@@ -59,45 +61,6 @@ impl Paint {
     }
 }
 
-/// `12,345`
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1.2 GiB`
-pub(crate) fn bytes(n: u64) -> String {
-    let mut value = n as f64;
-    let mut unit = 0;
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
-/// `1.23 s`, `4.5 ms`, `830 ns`
-pub(crate) fn time(ns: u64) -> String {
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
-        1_000_000_000..600_000_000_000 => format!("{:.2} s", ns as f64 / 1e9),
-        _ => {
-            let seconds = ns / 1_000_000_000;
-            format!("{} h {:02} min {:02} s", seconds / 3600, seconds / 60 % 60, seconds % 60)
-        }
-    }
-}
-
 /// An error with its causes, without those that the text before already tells.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut out = String::new();
@@ -110,11 +73,6 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
         }
     }
     out
-}
-
-/// Control characters in names must not reach the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// A table: the first column left, the others right.
@@ -146,17 +104,6 @@ pub(crate) fn table(rows: &[Vec<String>], indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn units() {
-        assert_eq!((count(0), count(999), count(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
-        assert_eq!((bytes(1023), bytes(1536), bytes(5 << 30)), ("1023 B".into(), "1.5 KiB".into(), "5.0 GiB".into()));
-        assert_eq!(
-            (time(830), time(1_500_000), time(7_325_000_000_000)),
-            ("830 ns".into(), "1.5 ms".into(), "2 h 02 min 05 s".into())
-        );
-        assert_eq!(printable("a\x1b[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
-    }
 
     #[test]
     fn tables_align() {

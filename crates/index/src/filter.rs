@@ -20,13 +20,16 @@ pub type PathTest = Arc<dyn Fn(Option<&str>) -> bool + Send + Sync>;
 /// A test of a process.
 pub type ProcessTest = Arc<dyn Fn(&Process) -> bool + Send + Sync>;
 
+/// Which rows of a batch hold.
+pub type BatchTest = Arc<dyn Fn(&Batch, &Dictionary) -> Vec<bool> + Send + Sync>;
+
 /// A test of rows.
 #[derive(Clone)]
 pub struct RowTest {
     /// The columns that it looks at.
     pub columns: Vec<Column>,
     /// The test: one answer per row.
-    pub test: Arc<dyn Fn(&Batch, &Dictionary) -> Vec<bool> + Send + Sync>,
+    pub test: BatchTest,
 }
 
 /// All tests must hold; those that are not set do.

@@ -95,7 +95,7 @@ fn large_files_of_many_members() {
     );
     stored.write_all(odd.as_bytes()).expect("memory");
     stored.write_all(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\n").expect("memory");
-    let mut with_decoy = bytes.clone();
+    let mut with_decoy = bytes;
     with_decoy.extend(stored.finish().expect("memory"));
     with_decoy.extend(many_members(1, 10));
     let expected = (0..10).chain(0..200_011).collect::<std::collections::BTreeSet<i64>>();

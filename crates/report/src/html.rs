@@ -23,7 +23,7 @@ pub fn page(report: &Report) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<dl class=\"facts\">\n"
     );
-    for fact in &report.facts {
+    for fact in report.facts.iter().filter(|fact| !fact.shown.is_empty()) {
         let class = if fact.alarming { " class=\"bad\"" } else { "" };
         let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", escape(fact.label), escape(&fact.shown));
     }

@@ -1,8 +1,257 @@
 //! A report from an analysis.
 
+use serde_json::Value;
 use weftline_analysis::Table;
+use weftline_analysis::findings::Verdict;
+use weftline_analysis::summary::Summary;
+use weftline_analysis::table::Field;
+use weftline_index::Run;
 
-use crate::Report;
+use crate::units::{bytes, count, time};
+use crate::{Fact, Report, Section, Shape};
+
+/// Rows of a section that a terminal shows.
+const ROWS: usize = 10;
+
+/// Makes the report of a run: its summary, the views that were asked for, what the rules say.
+pub fn report(title: &str, run: &Run, summary: &Summary, views: Vec<(String, Table)>, verdict: &Verdict) -> Report {
+    let mut sections = Vec::new();
+    for (key, table) in summary.tables() {
+        sections.extend(section(key, table, summary));
+    }
+    for (key, table) in views {
+        sections.push(view(key, table));
+    }
+    let skipped = verdict.skipped.iter().map(|skipped| format!("{}: {}", skipped.rule, skipped.why)).collect();
+    Report {
+        title: title.to_owned(),
+        facts: facts(run, summary),
+        sections,
+        findings: verdict.findings.clone(),
+        skipped,
+    }
+}
+
+fn facts(run: &Run, summary: &Summary) -> Vec<Fact> {
+    let job = &summary.job;
+    let traffic = &job.traffic;
+    let wide = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    let nanoseconds = |number: i128| u64::try_from(number).unwrap_or(0);
+    let fact = |name, label, value: Value, shown: String| Fact { name, label, value, shown, alarming: false };
+    let length = u64::try_from(job.time).unwrap_or(0);
+    let mut facts = vec![
+        fact("time_ns", "time", length.into(), time(length)),
+        fact(
+            "events",
+            "events",
+            job.events.into(),
+            match job.ignored {
+                0 => count(job.events),
+                ignored => format!(
+                    "{}, {} of them on files of the system and not in the layers",
+                    count(job.events),
+                    count(ignored)
+                ),
+            },
+        ),
+        fact("processes", "processes", job.processes.into(), plural(job.processes, "process", "processes", job.hosts)),
+        fact("hosts", "hosts", job.hosts.into(), count(job.hosts)),
+        fact("files", "files", job.files.into(), count(job.files)),
+        fact(
+            "io_calls",
+            "I/O",
+            traffic.calls.into(),
+            format!(
+                "{} calls, {} read, {} written; {} in them, all threads together",
+                count(traffic.calls),
+                bytes(wide(traffic.read)),
+                bytes(wide(traffic.written)),
+                time(nanoseconds(traffic.time))
+            ),
+        ),
+        fact("read_bytes", "", wide(traffic.read).into(), String::new()),
+        fact("written_bytes", "", wide(traffic.written).into(), String::new()),
+        fact("io_time_ns", "", nanoseconds(traffic.time).into(), String::new()),
+        fact("preset", "layers", summary.preset.name().into(), format!("preset {}", summary.preset.name())),
+        fact("origin_ns", "", job.origin.into(), String::new()),
+    ];
+    facts.retain(|fact| fact.name != "hosts" || job.hosts > 1);
+    facts.push(traces(run, summary));
+    facts
+}
+
+fn plural(processes: u64, one: &str, many: &str, hosts: u64) -> String {
+    let word = if processes == 1 { one } else { many };
+    let place = if hosts > 1 { format!(" on {} hosts", count(hosts)) } else { String::new() };
+    format!("{} {word}{place}", count(processes))
+}
+
+/// The trace files, and whether something was wrong with them.
+fn traces(run: &Run, summary: &Summary) -> Fact {
+    let job = &summary.job;
+    let mut shown = format!("{} files, {}", count(job.sources), bytes(job.source_bytes));
+    if let [index] = run.index() {
+        shown.push_str(&format!("; index {}", bytes(index.bytes)));
+    }
+    if job.flaws > 0 {
+        shown.push_str(&format!("; {} flaws, {} unusable", count(job.flaws), bytes(job.lost_bytes)));
+    }
+    if let Some((path, why)) = job.unreadable.first() {
+        let more = job.unreadable.len() - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        shown.push_str(&format!("; could not be read: {path} ({why}){more}"));
+    }
+    let value = serde_json::json!({
+        "files": job.sources, "bytes": job.source_bytes, "flaws": job.flaws, "lost_bytes": job.lost_bytes,
+        "unreadable": job.unreadable.len(),
+    });
+    let alarming = job.flaws > 0 || !job.unreadable.is_empty();
+    Fact { name: "traces", label: "traces", value, shown, alarming }
+}
+
+/// A table of the summary as people see it; the job itself is told as facts.
+fn section(key: &str, table: Table, summary: &Summary) -> Option<Section> {
+    let make = |title: &str, columns: &[&'static str], note: Option<&str>| Section {
+        key: key.to_owned(),
+        title: title.to_owned(),
+        shape: Shape::Table,
+        table: table.clone(),
+        columns: columns.to_vec(),
+        rows: ROWS,
+        note: note.map(str::to_owned),
+    };
+    let traffic = ["calls", "metadata_calls", "read_bytes", "written_bytes", "time_sum", "bandwidth"];
+    let with = |first: &[&'static str]| [first, &traffic].concat();
+    Some(match key {
+        "layers" => Section {
+            rows: 40,
+            ..make(
+                "layers",
+                &["layer", "count", "time_sum", "time_union", "time_self", "time_unoverlapped", "size", "processes"],
+                Some(
+                    "time sum: durations added up, nested and parallel ones again; time union: wall time in which the layer was going on; \
+                     time self: per process, without the layers below; time unoverlapped: per process, without compute",
+                ),
+            )
+        },
+        "operations" => Section {
+            rows: 15,
+            ..make(
+                "operations by time",
+                &["name", "cat", "count", "time_sum", "time_mean", "time_p50", "time_p99", "size", "bandwidth"],
+                None,
+            )
+        },
+        "sizes" => transfer_sizes(&table)?,
+        "top_files" => make("files by time", &with(&["file_name"]), None),
+        "top_directories" => make("directories by time", &with(&["file_dir", "files"]), None),
+        "top_processes" if table.rows > 1 => make("processes by time", &with(&["process"]), None),
+        "timeline" => timeline(&table, summary),
+        "stragglers" => make(
+            "stragglers",
+            &["kind", "name", "time", "median", "ratio", "z_score"],
+            Some("time in I/O calls, against the median of all processes or hosts"),
+        ),
+        _ => return None,
+    })
+}
+
+/// How large the transfers were: only bins that occur.
+fn transfer_sizes(table: &Table) -> Option<Section> {
+    let number = |row: usize, column: &str| match table.get(row, column) {
+        Field::Int(number) => number,
+        _ => 0,
+    };
+    let used: Vec<usize> = (0..table.rows).filter(|row| number(*row, "reads") + number(*row, "writes") > 0).collect();
+    let mut kept = table.take(&used);
+    let label = |row: usize| match table.get(row, "size_bin") {
+        Field::Text(bin) => Some(bin_words(bin)),
+        _ => None,
+    };
+    kept.texts("transfer", used.iter().map(|row| label(*row)));
+    kept.ints("calls", used.iter().map(|row| Some(number(*row, "reads") + number(*row, "writes"))));
+    Some(Section {
+        key: "sizes".to_owned(),
+        title: "transfer sizes".to_owned(),
+        shape: Shape::Bars,
+        table: kept,
+        columns: vec!["transfer", "calls", "reads", "writes"],
+        rows: ROWS,
+        note: None,
+    })
+}
+
+/// `4kib_16kib` → `4 – 16 KiB`
+fn bin_words(bin: &str) -> String {
+    let pretty = |end: &str| {
+        let digits = end.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        match &end[digits.len()..] {
+            "kib" => format!("{digits} KiB"),
+            "mib" => format!("{digits} MiB"),
+            "gib" => format!("{digits} GiB"),
+            _ => digits.to_owned(),
+        }
+    };
+    match bin.split_once('_') {
+        Some((from, "plus")) => format!("over {}", pretty(from)),
+        Some(("0", to)) => format!("up to {}", pretty(to)),
+        Some((from, to)) => format!("{} – {}", pretty(from), pretty(to)),
+        None => bin.to_owned(),
+    }
+}
+
+/// Buckets at most that a line is drawn of.
+const MOST_BUCKETS: u32 = 100_000;
+
+/// Bandwidth and calls per bucket. Buckets without I/O are there as well, up to [`MOST_BUCKETS`].
+fn timeline(table: &Table, summary: &Summary) -> Section {
+    let last = summary.timeline.keys().last().copied().unwrap_or(0).min(MOST_BUCKETS);
+    let buckets: Vec<u32> = if table.rows == 0 { Vec::new() } else { (0..=last).collect() };
+    let seconds = summary.width_ns as f64 / 1e9;
+    let of = |bucket: &u32| summary.timeline.get(bucket).copied().unwrap_or_default();
+    let mut dense = Table::with_rows(buckets.len());
+    let wide = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+    dense.ints("time_range", buckets.iter().map(|bucket| Some(i64::from(*bucket))));
+    dense.floats("time_start", buckets.iter().map(|bucket| Some(f64::from(*bucket) * seconds)));
+    dense.ints("calls", buckets.iter().map(|bucket| i64::try_from(of(bucket).calls).ok()));
+    dense.ints("read_bytes", buckets.iter().map(|bucket| Some(wide(of(bucket).read))));
+    dense.ints("written_bytes", buckets.iter().map(|bucket| Some(wide(of(bucket).written))));
+    dense.floats("time_sum", buckets.iter().map(|bucket| Some(of(bucket).time as f64 / 1e9)));
+    dense.floats("read_bps", buckets.iter().map(|bucket| Some(of(bucket).read as f64 / seconds)));
+    dense.floats("written_bps", buckets.iter().map(|bucket| Some(of(bucket).written as f64 / seconds)));
+    dense.floats("calls_per_s", buckets.iter().map(|bucket| Some(of(bucket).calls as f64 / seconds)));
+    Section {
+        key: "timeline".to_owned(),
+        title: format!("over time, in steps of {}", time(summary.width_ns.unsigned_abs())),
+        shape: Shape::Timeline,
+        table: dense,
+        columns: vec!["time_start", "read_bps", "written_bps", "calls_per_s"],
+        rows: usize::MAX,
+        note: Some("the number at the right is the highest; a call belongs to the step in which it began".to_owned()),
+    }
+}
+
+/// Columns of a view that people see first; the other forms have all.
+const VIEW_COLUMNS: [&str; 8] =
+    ["count_sum", "time_sum", "size_sum", "bw", "time_proc_max", "time_call_max", "read_size_sum", "write_size_sum"];
+
+fn view(key: String, table: Table) -> Section {
+    let shown: Vec<&'static str> = VIEW_COLUMNS.into_iter().filter(|name| table.column(name).is_some()).collect();
+    let first = table.columns.first().map(|(name, _)| name.clone()).unwrap_or_default();
+    let first = weftline_analysis::hlm::ViewType::ALL.into_iter().map(|view| view.name()).find(|name| *name == first);
+    Section {
+        title: format!("view {key}"),
+        key,
+        shape: Shape::Table,
+        columns: first.into_iter().chain(shown).collect(),
+        rows: ROWS,
+        note: Some(format!(
+            "{} columns in all; --csv, --json, --sqlite and --parquet write them",
+            count(table.columns.len() as u64)
+        )),
+        table,
+    }
+}
 
 /// All tables of a report with the names of their files: the job, the findings, the sections.
 pub fn tables(report: &Report) -> Vec<(String, Table)> {
@@ -34,6 +283,6 @@ pub fn tables(report: &Report) -> Vec<(String, Table)> {
 }
 
 /// A value without the quotes of JSON.
-fn plain(value: &serde_json::Value) -> String {
+fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -42,7 +42,7 @@ pub fn text(report: &Report, width: usize, paint: &dyn Paint) -> String {
     let widest = report.facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0).max(3);
     let label = |label: &str| paint.dim(&format!("{label:>widest$}"));
     out.push_str(&format!("  {}  {}\n", label("run"), paint.strong(&printable(&report.title))));
-    for fact in &report.facts {
+    for fact in report.facts.iter().filter(|fact| !fact.shown.is_empty()) {
         let value = if fact.alarming { paint.bad(&fact.shown) } else { fact.shown.clone() };
         out.push_str(&format!("  {}  {value}\n", label(fact.label)));
     }

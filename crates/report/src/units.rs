@@ -1,13 +1,13 @@
 //! How numbers are shown. A column's unit follows from its name, so that the same table serves people and programs.
 //!
-//! | name ends with | unit | shown as |
+//! | name | unit | shown as |
 //! |---|---|---|
-//! | `_ns` | nanoseconds | `4.5 ms` |
-//! | `_s` | seconds | `4.5 ms` |
-//! | `bytes`, `size` | bytes | `1.2 GiB` |
-//! | `_bps` | bytes per second | `1.2 GiB/s` |
-//! | `_per_s` | per second | `1,234/s` |
-//! | `_frac` | a part of one | `12.3%` |
+//! | ends with `_ns` | nanoseconds | `4.5 ms` |
+//! | begins with `time` (but for `time_range`) or `overlap`, or is `median` | seconds | `4.5 ms` |
+//! | ends with `bytes`, begins with `size` | bytes | `1.2 GiB` |
+//! | is `bandwidth`, ends with `_bps` | bytes per second | `1.2 GiB/s` |
+//! | ends with `_per_s` | per second | `1,234/s` |
+//! | ends with `_frac` | a part of one | `12.3%` |
 //! | anything else | a number | `12,345` |
 
 use weftline_analysis::table::Field;
@@ -65,22 +65,48 @@ pub fn shown(column: &str, field: Field<'_>) -> String {
         Field::Float(number) => number,
     };
     let (sign, size) = (if number < 0.0 { "-" } else { "" }, number.abs());
-    let rest = if column.ends_with("_ns") {
-        time(size.round() as u64)
-    } else if column.ends_with("_per_s") {
-        format!("{}/s", plain(size))
-    } else if column.ends_with("_s") {
-        time((size * 1e9).round() as u64)
-    } else if column.ends_with("_bps") {
-        format!("{}/s", bytes(size.round() as u64))
-    } else if column.ends_with("bytes") || column.ends_with("size") {
-        bytes(size.round() as u64)
-    } else if column.ends_with("_frac") {
-        format!("{:.1}%", size * 100.0)
-    } else {
-        plain(size)
+    let rest = match unit(column) {
+        Unit::Nanoseconds => time(size.round() as u64),
+        Unit::Seconds => time((size * 1e9).round() as u64),
+        Unit::Bytes => bytes(size.round() as u64),
+        Unit::BytesPerSecond => format!("{}/s", bytes(size.round() as u64)),
+        Unit::PerSecond => format!("{}/s", plain(size)),
+        Unit::Part => format!("{:.1}%", size * 100.0),
+        Unit::Number => plain(size),
     };
     format!("{sign}{rest}")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Nanoseconds,
+    Seconds,
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Part,
+    Number,
+}
+
+fn unit(column: &str) -> Unit {
+    if column.ends_with("_ns") {
+        Unit::Nanoseconds
+    } else if column.ends_with("_per_s") {
+        Unit::PerSecond
+    } else if column.ends_with("_frac") || column.contains("_frac_") {
+        Unit::Part
+    } else if column == "bandwidth" || column.ends_with("_bps") || column == "bw" {
+        Unit::BytesPerSecond
+    } else if column.ends_with("bytes") || column.starts_with("size") && !column.starts_with("size_bin") {
+        Unit::Bytes
+    } else if column.starts_with("time") && column != "time_range"
+        || column.starts_with("overlap")
+        || column == "median"
+    {
+        Unit::Seconds
+    } else {
+        Unit::Number
+    }
 }
 
 fn plain(number: f64) -> String {
@@ -89,12 +115,12 @@ fn plain(number: f64) -> String {
 
 /// The heading of a column: its name without its unit.
 pub fn heading(column: &str) -> String {
-    let ends = ["_per_s", "_ns", "_bps", "_frac", "_s"];
-    let short = ends.iter().find_map(|end| column.strip_suffix(end)).unwrap_or(column);
-    let suffix = match column {
-        _ if column.ends_with("_per_s") => "/s",
-        _ if column.ends_with("_frac") => " %",
-        _ => "",
+    let (short, suffix) = match unit(column) {
+        Unit::PerSecond => (column.trim_end_matches("_per_s"), "/s"),
+        Unit::Nanoseconds => (column.trim_end_matches("_ns"), ""),
+        Unit::BytesPerSecond => (column.trim_end_matches("_bps"), ""),
+        Unit::Part => (column.trim_end_matches("_frac"), ""),
+        _ => (column, ""),
     };
     format!("{}{suffix}", short.replace('_', " "))
 }
@@ -138,9 +164,11 @@ mod tests {
     fn columns_tell_their_unit() {
         for (column, field, expected) in [
             ("mean_ns", Field::Int(1500), "1.5 µs"),
-            ("time_s", Field::Float(0.25), "250.0 ms"),
+            ("time_sum", Field::Float(0.25), "250.0 ms"),
+            ("time_range", Field::Int(3), "3"),
             ("bytes", Field::Int(2048), "2.0 KiB"),
-            ("bandwidth_bps", Field::Float(1048576.0), "1.0 MiB/s"),
+            ("bandwidth", Field::Float(1048576.0), "1.0 MiB/s"),
+            ("size_mean", Field::Float(512.0), "512 B"),
             ("calls_per_s", Field::Float(12.5), "12.50/s"),
             ("overlap_frac", Field::Float(0.125), "12.5%"),
             ("calls", Field::Int(-1234), "-1,234"),

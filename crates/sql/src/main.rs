@@ -62,5 +62,8 @@ fn execute(order: args::Order) -> anyhow::Result<()> {
     }
     let runtime = runtime.build()?;
     // In a worker, for its stack.
-    runtime.block_on(async { tokio::spawn(session::answer(query)).await? })
+    let answered = runtime.block_on(async { tokio::spawn(session::answer(query)).await });
+    // Scans that a LIMIT made needless are not waited for.
+    runtime.shutdown_background();
+    answered?
 }

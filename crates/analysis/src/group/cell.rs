@@ -17,6 +17,8 @@ pub struct Values {
 
 /// Values of a group. `merge` must be commutative and associative.
 pub trait Cell: Clone + Send + Sync + 'static {
+    /// Whether it looks at starts.
+    const START: bool;
     /// Whether it looks at offsets.
     const OFFSET: bool;
     /// A group without events.
@@ -49,6 +51,7 @@ pub struct Sums {
 }
 
 impl Cell for Sums {
+    const START: bool = false;
     const OFFSET: bool = false;
 
     fn empty() -> Self {
@@ -144,6 +147,7 @@ fn square(value: i64) -> u128 {
 }
 
 impl Cell for Stats {
+    const START: bool = true;
     const OFFSET: bool = true;
 
     fn empty() -> Self {

@@ -44,6 +44,11 @@ impl Labels {
         self.of.get(id as usize).copied().unwrap_or(NONE)
     }
 
+    /// Whether no two ids mean the same, and none means nothing.
+    pub fn is_one_to_one(&self) -> bool {
+        self.texts.len() == self.of.len()
+    }
+
     /// The text of a label.
     pub fn text(&self, label: u32) -> Option<&str> {
         self.texts.get(label as usize).map(String::as_str)

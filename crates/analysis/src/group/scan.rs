@@ -87,6 +87,8 @@ pub(super) struct Pass<'c> {
 
 struct State<C> {
     groups: Groups<C>,
+    /// Key words of a batch.
+    keys: Vec<u32>,
     /// Where groups of a (category, name) are, when those alone are the key: `direct[cat][name]`.
     direct: Vec<Vec<Slot>>,
     slots: Vec<Slot>,
@@ -103,7 +105,8 @@ impl Pass<'_> {
 
     fn request<C: Cell>(&self) -> Request {
         let integers = ["ret", "image_size"].into_iter().chain(C::OFFSET.then_some("offset"));
-        let mut columns = vec![Column::Phase, Column::Ts, Column::Dur, Column::Cat, Column::Name];
+        let mut columns = vec![Column::Phase, Column::Dur, Column::Cat, Column::Name];
+        columns.extend(C::START.then_some(Column::Ts));
         columns.extend(integers.filter_map(Column::integer));
         columns.extend(self.parts.iter().filter_map(|part| part.column()));
         columns.extend(self.rest.then_some(Column::Rest));
@@ -112,7 +115,7 @@ impl Pass<'_> {
 
     pub(super) fn run<C: Cell>(&self, run: &Run) -> Result<Groups<C>> {
         let width = self.width();
-        let make = || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new() };
+        let make = || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new(), keys: Vec::new() };
         let (states, _) = run.scan(&self.request::<C>(), make, |state, batch| self.fold(state, batch))?;
         Ok(Groups::merge(states.into_iter().map(|state| state.groups).collect(), width))
     }
@@ -170,33 +173,35 @@ impl Pass<'_> {
 
     fn find<C: Cell>(&self, state: &mut State<C>, batch: &Batch, slots: &mut Vec<Slot>) {
         let phases = batch.phases().values();
-        let words = Words::of(self, batch);
-        let mut key = vec![0; state.groups.width];
+        let width = state.groups.width;
+        let mut keys = std::mem::take(&mut state.keys);
+        Words::of(self, batch).write_all(batch.rows(), width, &mut keys);
         // Events of a process often come in runs of the same group.
-        let (mut last, mut last_slot) = (vec![NONE; key.len()], NO_SLOT);
-        for (row, phase) in phases.iter().enumerate() {
+        let (mut last, mut last_slot): (&[u32], Slot) = (&[], NO_SLOT);
+        for (phase, key) in phases.iter().zip(keys.chunks_exact(width)) {
             if !is_span(*phase) {
                 slots.push(NO_SLOT);
                 continue;
             }
-            words.write(row, &mut key);
-            if last_slot == NO_SLOT || key != last {
-                last_slot = state.groups.slot(&key);
-                last.copy_from_slice(&key);
+            if key != last {
+                last_slot = state.groups.slot(key);
+                last = key;
             }
             slots.push(last_slot);
         }
+        state.keys = keys;
     }
 
     /// Events that have both a result and an image size: which of them counts is not known yet.
     fn second_candidates<C: Cell>(&self, state: &mut State<C>, batch: &Batch, values: &Row<'_>) {
         let phases = batch.phases().values();
         let Some(at) = self.at(Part::SizeFrom) else { return };
-        let words = Words::of(self, batch);
-        let mut key = vec![0; state.groups.width];
+        let width = state.groups.width;
+        let mut key = vec![0; width];
         for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
             if let (Some(_), Some(image)) = (values.returned(row), values.image(row)) {
-                words.write(row, &mut key);
+                // The words of the batch are still those of `find`.
+                key.copy_from_slice(&state.keys[row * width..(row + 1) * width]);
                 key[at] = size_from::BOTH_IMAGE;
                 state.groups.cell(&key).add_size(image);
             }
@@ -229,7 +234,7 @@ pub(crate) fn span_phases() -> [u8; 2] {
 
 /// The columns of values of a batch.
 pub(crate) struct Row<'b> {
-    ts: &'b Int64Array,
+    ts: Option<&'b Int64Array>,
     dur: &'b Int64Array,
     cats: &'b [u32],
     names: &'b [u32],
@@ -250,13 +255,13 @@ fn integer<'b>(batch: &'b Batch, name: &str) -> &'b Int64Array {
 
 impl<'b> Row<'b> {
     fn of<C: Cell>(batch: &'b Batch, rest: bool) -> Row<'b> {
-        Row::new(batch, rest, C::OFFSET)
+        Row::new(batch, rest, C::OFFSET, C::START)
     }
 
     /// The columns must have been asked for.
-    pub(crate) fn new(batch: &'b Batch, rest: bool, offset: bool) -> Row<'b> {
+    pub(crate) fn new(batch: &'b Batch, rest: bool, offset: bool, start: bool) -> Row<'b> {
         Row {
-            ts: batch.ints(Column::Ts),
+            ts: start.then(|| batch.ints(Column::Ts)),
             dur: batch.ints(Column::Dur),
             cats: batch.ids(Column::Cat).values(),
             names: batch.ids(Column::Name).values(),
@@ -276,7 +281,8 @@ impl<'b> Row<'b> {
     /// Start and duration; an event without them has none.
     #[inline]
     pub(crate) fn span(&self, row: usize) -> (i64, i64) {
-        (number(self.ts, row).unwrap_or(0), number(self.dur, row).unwrap_or(0))
+        let start = self.ts.and_then(|ts| number(ts, row)).unwrap_or(0);
+        (start, number(self.dur, row).unwrap_or(0))
     }
 
     #[inline]
@@ -353,7 +359,7 @@ impl<'b> Words<'b> {
                 Sizing::Known(classes) => Source::FileClass(batch.ids(Column::File), classes),
                 Sizing::Later => Source::File(batch.ids(Column::File)),
             },
-            Part::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false)),
+            Part::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false, false)),
             Part::Thread => Source::Number(batch.ints(Column::Tid)),
             Part::Epoch => Source::Argument { column: integer(batch, "epoch"), rest: rest(), key: "epoch" },
             Part::Step => Source::Argument { column: integer(batch, "step"), rest: rest(), key: "step" },
@@ -361,30 +367,42 @@ impl<'b> Words<'b> {
         Words { parts: pass.parts.iter().map(source).collect() }
     }
 
-    #[inline]
-    fn write(&self, row: usize, key: &mut [u32]) {
+    /// The key words of all rows, `width` of them per row: part after part, so that no row costs a choice between kinds of parts.
+    fn write_all(&self, rows: usize, width: usize, keys: &mut Vec<u32>) {
+        keys.clear();
+        keys.resize(rows * width, NONE);
         let mut at = 0;
-        let mut put = |word: u32| {
-            key[at] = word;
-            at += 1;
-        };
         for part in &self.parts {
+            let mut one = |of: &mut dyn FnMut(usize) -> u32| {
+                keys[at..].iter_mut().step_by(width).enumerate().for_each(|(row, word)| *word = of(row));
+                at += 1;
+            };
             match part {
-                // `NONE` is kept free for events without a time; the caller checked that buckets fit.
-                Source::Bucket { ts, origin, width } => put(number(ts, row)
-                    .map_or(NONE, |ts| (i128::from(ts) - i128::from(*origin)).div_euclid(i128::from(*width)) as u32)),
-                Source::Id(ids) => put(ids[row]),
-                Source::File(files) => put(if files.is_valid(row) { files.value(row) } else { NONE }),
+                Source::Bucket { ts, origin, width } => {
+                    let mut buckets = Buckets::new(*origin, *width);
+                    // `NONE` is kept free for events without a time; the caller checked that buckets fit.
+                    one(&mut |row| number(ts, row).map_or(NONE, |ts| buckets.of(ts) as u32));
+                }
+                Source::Id(ids) => one(&mut |row| ids[row]),
+                Source::File(files) => one(&mut |row| if files.is_valid(row) { files.value(row) } else { NONE }),
                 Source::FileClass(files, classes) => {
-                    put(classes.file_class(files.is_valid(row).then(|| files.value(row))));
+                    one(&mut |row| classes.file_class(files.is_valid(row).then(|| files.value(row))));
                 }
-                Source::Number(numbers) => two(&mut put, numbers.value(row)),
+                Source::Number(numbers) => {
+                    one(&mut |row| numbers.value(row) as u32);
+                    one(&mut |row| (numbers.value(row) >> 32) as u32);
+                }
                 Source::Argument { column, rest, key } => {
-                    let text =
-                        || rest.filter(|rest| rest.is_valid(row)).and_then(|rest| member_integer(rest.value(row), key));
-                    two(&mut put, number(column, row).or_else(text).unwrap_or(NO_NUMBER));
+                    let text = |row: usize| {
+                        let rest = rest.filter(|rest| rest.is_valid(row))?;
+                        member_integer(rest.value(row), key)
+                    };
+                    let of = |row: usize| number(column, row).or_else(|| text(row)).unwrap_or(NO_NUMBER);
+                    let numbers: Vec<i64> = (0..rows).map(of).collect();
+                    one(&mut |row| numbers[row] as u32);
+                    one(&mut |row| (numbers[row] >> 32) as u32);
                 }
-                Source::SizeFrom(values) => put(match (values.returned(row), values.image(row)) {
+                Source::SizeFrom(values) => one(&mut |row| match (values.returned(row), values.image(row)) {
                     (None, None) => size_from::NOTHING,
                     (Some(_), None) => size_from::RETURNED,
                     (None, Some(_)) => size_from::IMAGE,
@@ -395,10 +413,28 @@ impl<'b> Words<'b> {
     }
 }
 
-#[inline]
-fn two(put: &mut impl FnMut(u32), number: i64) {
-    put(number as u32);
-    put((number >> 32) as u32);
+/// Buckets of times that mostly lie close together: a division only where the bucket changes.
+pub(crate) struct Buckets {
+    origin: i64,
+    width: i64,
+    bucket: i64,
+    range: std::ops::Range<i64>,
+}
+
+impl Buckets {
+    pub(crate) fn new(origin: i64, width: i64) -> Buckets {
+        Buckets { origin, width: width.max(1), bucket: 0, range: 0..0 }
+    }
+
+    #[inline]
+    pub(crate) fn of(&mut self, ts: i64) -> i64 {
+        if !self.range.contains(&ts) {
+            self.bucket = ts.saturating_sub(self.origin).div_euclid(self.width);
+            let start = self.origin.saturating_add(self.bucket.saturating_mul(self.width));
+            self.range = start..start.saturating_add(self.width);
+        }
+        self.bucket
+    }
 }
 
 /// The number that two words hold.

@@ -94,7 +94,7 @@ pub struct Groups<C> {
 
 impl<C: Cell> Groups<C> {
     /// No groups.
-    pub fn new(width: usize) -> Groups<C> {
+    pub(super) fn new(width: usize) -> Groups<C> {
         Groups { width, shards: (0..SHARDS).map(|_| Shard::new()).collect() }
     }
 
@@ -112,7 +112,7 @@ impl<C: Cell> Groups<C> {
 
     /// The cell of a key.
     #[inline]
-    pub fn cell(&mut self, words: &[u32]) -> &mut C {
+    pub(super) fn cell(&mut self, words: &[u32]) -> &mut C {
         let slot = self.slot(words);
         self.at(slot)
     }
@@ -157,6 +157,15 @@ impl<C: Cell> Groups<C> {
             all
         });
         Groups { width, shards: shards.collect() }
+    }
+
+    /// Changes the words of all keys in place. Different keys must stay different; groups cannot be looked up by key any more.
+    pub(super) fn relabel(&mut self, change: impl Fn(&mut [u32]) + Sync) {
+        let width = self.width;
+        self.shards.par_iter_mut().for_each(|shard| {
+            shard.entries = HashTable::new();
+            shard.keys.chunks_exact_mut(width).for_each(&change);
+        });
     }
 
     /// Groups by another key, made of the one that they have; groups for which `rekey` says no are left out. It may change the cell.

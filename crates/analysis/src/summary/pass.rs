@@ -8,7 +8,7 @@ use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use crate::Result;
 use crate::classify::{Classes, IoCat, SIZE_BINS, bin_of};
-use crate::group::scan::{Row, is_span};
+use crate::group::scan::{Buckets, Row, is_span};
 use crate::group::{Cell as _, Stats, Values};
 use crate::histogram::Histogram;
 use crate::intervals::Intervals;
@@ -95,6 +95,8 @@ pub(super) struct Gathered {
     /// First start and last end of each process.
     pub(super) lives: Vec<Option<(i64, i64)>>,
     pub(super) buckets: FxHashMap<u32, Traffic>,
+    /// The first buckets; merged into `buckets` at the end.
+    dense: Vec<Traffic>,
     pub(super) read_bins: [u64; SIZE_BINS],
     pub(super) write_bins: [u64; SIZE_BINS],
     pub(super) layers: Vec<LayerSums>,
@@ -122,6 +124,8 @@ struct Kind {
 }
 
 const UNKNOWN: u32 = u32::MAX;
+/// Buckets that are found without hashing.
+const DENSE_BUCKETS: usize = 1 << 14;
 
 struct State {
     gathered: Gathered,
@@ -169,6 +173,7 @@ impl Pass<'_> {
             gathered: Gathered {
                 layers: vec![LayerSums::default(); self.layers.len()],
                 intervals: vec![Vec::new(); self.layers.len()],
+                dense: vec![Traffic::default(); DENSE_BUCKETS],
                 ..Gathered::default()
             },
             kinds: Vec::new(),
@@ -180,6 +185,8 @@ impl Pass<'_> {
         for state in states {
             let mut one = state.gathered;
             one.operations = state.operations.into_iter().collect();
+            let dense = std::mem::take(&mut one.dense).into_iter().enumerate().filter(|(_, traffic)| traffic.calls > 0);
+            one.buckets.extend(dense.map(|(bucket, traffic)| (bucket as u32, traffic)));
             match &mut all {
                 Some(all) => all.merge(one),
                 None => all = Some(one),
@@ -193,7 +200,8 @@ impl Pass<'_> {
     fn fold(&self, state: &mut State, batch: &Batch) {
         let State { gathered, kinds, places, operations } = state;
         let phases = batch.phases().values();
-        let rows = Row::new(batch, self.rest, false);
+        let rows = Row::new(batch, self.rest, false, true);
+        let mut buckets = Buckets::new(self.origin, self.width_ns);
         let people = batch.ids(Column::Process).values();
         let files = batch.ids(Column::File);
         for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
@@ -228,8 +236,11 @@ impl Pass<'_> {
                     grown(&mut gathered.files, file as usize).add(kind.io_cat, dur, bytes);
                 }
                 grown(&mut gathered.processes, process).add(kind.io_cat, dur, bytes);
-                let bucket = (i128::from(start) - i128::from(self.origin)).div_euclid(i128::from(self.width_ns)) as u32;
-                gathered.buckets.entry(bucket).or_default().add(kind.io_cat, dur, bytes);
+                let bucket = buckets.of(start) as u32;
+                match gathered.dense.get_mut(bucket as usize) {
+                    Some(traffic) => traffic.add(kind.io_cat, dur, bytes),
+                    None => gathered.buckets.entry(bucket).or_default().add(kind.io_cat, dur, bytes),
+                }
                 match (kind.io_cat, size) {
                     (IoCat::Read, Some(size)) => gathered.read_bins[bin_of(size)] += 1,
                     (IoCat::Write, Some(size)) => gathered.write_bins[bin_of(size)] += 1,

@@ -8,4 +8,5 @@ pub(crate) mod info;
 pub(crate) mod pages;
 pub(crate) mod query;
 pub(crate) mod recover;
+pub(crate) mod report;
 pub(crate) mod run;

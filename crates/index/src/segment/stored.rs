@@ -103,13 +103,13 @@ mod tests {
 
     use super::*;
 
-    fn check(ts: Vec<Option<i64>>, file: Vec<Option<u32>>, unit: i64) {
+    fn check(ts: &[Option<i64>], file: &[Option<u32>], unit: i64) {
         let rows = ts.len();
         let columns: Columns = Column::all()
             .map(|column| -> ArrayRef {
                 match column {
-                    Column::Ts => Arc::new(Int64Array::from(ts.clone())),
-                    Column::File => Arc::new(UInt32Array::from(file.clone())),
+                    Column::Ts => Arc::new(Int64Array::from(ts.to_vec())),
+                    Column::File => Arc::new(UInt32Array::from(file.to_vec())),
                     _ => new_null_array(&column.data_type(), rows),
                 }
             })
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn what_is_stored_comes_back() {
-        check(vec![Some(1000), Some(-5000), Some(0)], vec![Some(7), None, Some(0)], 1000);
-        check(vec![Some(1001), None, Some(i64::MAX)], vec![None, None, None], 1);
-        check(vec![None, None], vec![Some(1), Some(2)], 1000);
-        check(vec![], vec![], 1000);
+        check(&[Some(1000), Some(-5000), Some(0)], &[Some(7), None, Some(0)], 1000);
+        check(&[Some(1001), None, Some(i64::MAX)], &[None, None, None], 1);
+        check(&[None, None], &[Some(1), Some(2)], 1000);
+        check(&[], &[], 1000);
     }
 }
