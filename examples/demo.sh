@@ -1,5 +1,5 @@
 #!/bin/sh
-# Traces examples/job.sh with `weft run` and says what to do next. WEFT names the built weft (see `make demo`).
+# Traces examples/job.sh with `weft run`, reports on it and says what to do next. WEFT names the built weft (see `make demo`).
 set -eu
 cd "$(dirname "$0")/.."
 weft=${WEFT:-target/release/weft}
@@ -10,6 +10,7 @@ mkdir -p "$work"
 "${CC:-cc}" -O2 -Wall -Wextra -pthread -o "$work/pack" examples/checkpoint/pack.c
 
 "$weft" run -o "$work/run" -- examples/job.sh "$work"
+"$weft" report "$work/run"
 
 cat <<END
 

@@ -1,4 +1,4 @@
-"""What lies in the Python package besides Python: an installation of the command, the libraries and the headers.
+"""What lies in the Python package besides Python: an installation of the command, the libraries and the headers, and the analysis module.
 
 cargo builds them and tools/install.sh installs them, with the package as the prefix: so ``weft`` and the libraries find each other in a
 wheel by the same paths as anywhere else.
@@ -14,6 +14,9 @@ from typing import Optional
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "crates/python/python/weftline"
 CARGO_PACKAGES = ("weftline-cli", "weftline-preload", "weftline-capi", "weftline-capi-dftracer", "weftline-capi-perfflow")
+# The second extension module. maturin makes only the first; this one is the same for all versions of Python.
+ANALYSIS_PACKAGE = "weftline-pyanalysis"
+ANALYSIS = ("lib_analysis.so", "_analysis.abi3.so")
 # What is taken of the installation. Manuals and completions have no place in a wheel.
 STAGED = ("bin", "lib", "include")
 
@@ -24,11 +27,12 @@ def target_directory() -> Path:
 
 def build(cargo: tuple[str, ...] = ("cargo", "build"), target: Optional[str] = None) -> Path:
     """Builds and gives the directory with the products. ``target`` may end with the version of glibc, for cargo-zigbuild."""
+    options = ["--release", "--locked", *(("--target", target) if target else ())]
     packages = [word for name in CARGO_PACKAGES for word in ("--package", name)]
-    command = [*cargo, "--release", "--locked", *packages]
-    if target:
-        command += ["--target", target]
-    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run([*cargo, *options, *packages], cwd=ROOT, check=True)
+    # Apart, since it asks for more of Arrow: together, `weft` would be built anew for that. Its form does not depend on an interpreter.
+    environment = {**os.environ, "PYO3_NO_PYTHON": "1"}
+    subprocess.run([*cargo, *options, "--package", ANALYSIS_PACKAGE], cwd=ROOT, check=True, env=environment)
     # cargo-zigbuild's targets may carry a version, its directories do not.
     triple = target.split(".")[0] if target else ""
     return target_directory() / triple / "release"
@@ -44,6 +48,9 @@ def stage(built: Path) -> None:
                 # The static library is as big as all the rest, and nobody links one out of a Python package.
                 if not path.is_dir() and path.suffix != ".a":
                     take(path, PACKAGE / path.relative_to(prefix))
+    built_name, name = ANALYSIS
+    shutil.copy2(built / built_name, PACKAGE / name)
+    strip(PACKAGE / name)
 
 
 def take(source: Path, destination: Path) -> None:
@@ -80,6 +87,7 @@ def unstage() -> None:
     """Removes what :func:`stage` put there."""
     for place in STAGED:
         shutil.rmtree(PACKAGE / place, ignore_errors=True)
+    (PACKAGE / ANALYSIS[1]).unlink(missing_ok=True)
 
 
 def strip(path: Path) -> None:

@@ -45,6 +45,8 @@ def check(run: Path) -> None:
     assert {"whole", "load", "Thing.method", "write", "close"} <= set(seen), sorted(seen)
     assert seen["load"]["args"] == {"path": "data.txt"}, seen["load"]
     assert seen["whole"]["ts"] <= seen["load"]["ts"], seen
+    report = weftline.open(run).report()
+    assert report.job["events"] >= len(seen) and "operations" in report.sections, report.text
 
 
 def main() -> None:
@@ -52,6 +54,7 @@ def main() -> None:
     wheel = metadata.distribution("weftline").read_text("WHEEL") or ""
     tag = next(line.partition(": ")[2] for line in wheel.splitlines() if line.startswith("Tag: "))
     assert tag.startswith("cp312-abi3" if sys.version_info >= (3, 12) else "cp39-abi3"), tag
+    assert "weftline._analysis" not in sys.modules
     version = subprocess.run([weft, "--version"], capture_output=True, text=True, check=True).stdout
     assert weftline.__version__ in version and metadata.version("weftline") == weftline.__version__, version
     with tempfile.TemporaryDirectory() as directory:

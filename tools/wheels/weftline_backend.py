@@ -1,4 +1,4 @@
-"""Builds the Python package (PEP 517, PEP 660): cargo makes the command and the libraries, maturin the extension module.
+"""Builds the Python package (PEP 517, PEP 660): cargo makes the command, the libraries and ``_analysis``, maturin ``_native``.
 
 ``pip install .`` comes here through ``pyproject.toml``. The sdist holds the whole source tree, so that it can build all of them too.
 """
@@ -92,9 +92,9 @@ def sources() -> list[str]:
     if listed.returncode == 0 and listed.stdout:
         return [path for path in listed.stdout.decode().split("\0") if path and (product.ROOT / path).is_file()]
     found = (path for source in SOURCES for path in [product.ROOT / source, *(product.ROOT / source).rglob("*")])
-    made = [product.PACKAGE / place for place in product.STAGED]
+    made = [product.PACKAGE / place for place in (*product.STAGED, product.ANALYSIS[1])]
 
     def wanted(path: Path) -> bool:
-        return path.is_file() and not {"target", "__pycache__"} & set(path.parts) and not set(made) & set(path.parents)
+        return path.is_file() and not {"target", "__pycache__"} & set(path.parts) and not set(made) & {path, *path.parents}
 
     return [str(path.relative_to(product.ROOT)) for path in found if wanted(path)]

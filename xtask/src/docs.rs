@@ -1,7 +1,7 @@
 //! Documents that mirror code: the release build prints them, this chore keeps `docs/` equal to them.
 //!
 //! The generator is the product itself (`weft docs <name>`), so a document cannot describe another program. The C header is made
-//! from source (`header`).
+//! from source (`header`); `docs/schema.md` is checked by the tests of `weftline-sql`, which alone can print it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::{header, repo};
 
 /// Each is `weft docs NAME` and `docs/NAME.md`.
-const GENERATED: [&str; 3] = ["hooks", "env", "cli"];
+const GENERATED: [&str; 4] = ["hooks", "env", "cli", "findings"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {

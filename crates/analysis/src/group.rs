@@ -6,6 +6,7 @@
 
 mod cell;
 mod labels;
+mod row;
 pub(crate) mod scan;
 mod table;
 
@@ -234,7 +235,8 @@ impl GroupBy {
         };
         let mut groups = groups;
         // Where every word has a meaning of its own, groups stay what they are.
-        let same = !self.ignore && width == groups.width && size_from.is_none() && meanings.iter().all(Meaning::is_one_to_one);
+        let same =
+            !self.ignore && width == groups.width && size_from.is_none() && meanings.iter().all(Meaning::is_one_to_one);
         if same {
             groups.relabel(|words| {
                 let mut at = 0;
@@ -318,7 +320,9 @@ impl Meaning {
     fn is_one_to_one(&self) -> bool {
         match self.key {
             Key::Bucket | Key::Thread | Key::Epoch | Key::Step => true,
-            Key::Cat | Key::Name | Key::Process | Key::FileOrHash => self.labels.as_ref().is_some_and(Labels::is_one_to_one),
+            Key::Cat | Key::Name | Key::Process | Key::FileOrHash => {
+                self.labels.as_ref().is_some_and(Labels::is_one_to_one)
+            }
             _ => false,
         }
     }

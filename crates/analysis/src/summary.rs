@@ -3,13 +3,14 @@
 mod layers;
 mod outliers;
 mod pass;
+mod rows;
 mod tables;
 mod wall;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weftline_index::{Dictionary, Filter, Run};
+use weftline_index::{Filter, Run};
 
 pub use layers::LayerTimes;
 pub use outliers::{Outlier, RATIO, SCORE, outliers};
@@ -18,7 +19,7 @@ pub use wall::{Wall, WallTimes, wall_times};
 
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS};
 use crate::flat::flat_view;
-use crate::group::{directory_of, host_text};
+use crate::group::host_text;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
 use crate::views::Views;
@@ -200,6 +201,7 @@ impl Summary {
             dictionary: &dictionary,
             classes: &classes,
             layers: &layers,
+            people: pass::people(&dictionary),
             filter,
             origin,
             width_ns,
@@ -223,14 +225,14 @@ impl Summary {
             preset,
             job,
             layers: summer.finish(),
-            operations: operations(&gathered, &dictionary, &classes),
+            operations: rows::operations(&gathered, &dictionary, &classes),
             sizes: std::array::from_fn(|bin| (gathered.read_bins[bin], gathered.write_bins[bin])),
-            top_files: top_files(&gathered, &dictionary, question.top),
-            top_directories: top_directories(&gathered, &dictionary, question.top),
-            top_processes: top(people(&gathered, &dictionary).into_values(), question.top),
+            top_files: rows::top_files(&gathered, &dictionary, question.top),
+            top_directories: rows::top_directories(&gathered, &dictionary, question.top),
+            top_processes: rows::top(rows::people(&gathered, &dictionary).into_values(), question.top),
             width_ns,
             timeline: gathered.buckets.iter().map(|(bucket, traffic)| (*bucket, *traffic)).collect(),
-            stragglers: stragglers(&gathered, &dictionary),
+            stragglers: rows::stragglers(&gathered, &dictionary),
         })
     }
 }
@@ -299,7 +301,7 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64) -> Job {
         per_phase: run.times().per_phase,
         processes: people.len() as u64,
         hosts: hosts.len() as u64,
-        files: files_by_path(gathered, &dictionary).len() as u64,
+        files: rows::files_by_path(gathered, &dictionary).len() as u64,
         traffic,
         sources: sources.len() as u64,
         source_bytes: sources.iter().map(|source| source.bytes).sum(),
@@ -307,120 +309,4 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64) -> Job {
         lost_bytes: sources.iter().map(|source| source.lost_bytes).sum(),
         unreadable: unreadable.collect(),
     }
-}
-
-fn operations(gathered: &pass::Gathered, dictionary: &Dictionary, classes: &Classes) -> Vec<OperationRow> {
-    // Categories that differ in case only are one.
-    let mut merged: BTreeMap<(String, String), (Option<IoCat>, pass::Operation)> = BTreeMap::new();
-    for ((cat, name), operation) in &gathered.operations {
-        let key = (dictionary.cat(*cat).to_lowercase(), dictionary.name(*name).to_owned());
-        let io_cat = classes.is_io(*cat).then(|| classes.io_cat(*cat, *name));
-        match merged.get_mut(&key) {
-            Some((_, known)) => {
-                crate::group::Cell::merge(&mut known.stats, &operation.stats);
-                known.durations.merge(&operation.durations);
-            }
-            None => drop(merged.insert(key, (io_cat, operation.clone()))),
-        }
-    }
-    let mut rows: Vec<OperationRow> = merged
-        .into_iter()
-        .map(|((cat, name), (io_cat, operation))| OperationRow {
-            cat,
-            name,
-            io_cat,
-            count: operation.stats.count,
-            size: operation.stats.size,
-            sized: operation.stats.sized,
-            time: operation.stats.dur,
-            extremes: (operation.stats.dur_min, operation.stats.dur_max),
-            percentiles: [0.5, 0.95, 0.99].map(|share| operation.durations.quantile(share).unwrap_or(0.0)),
-        })
-        .collect();
-    rows.sort_by(|left, right| {
-        (left.io_cat.is_none(), -left.time, &left.cat, &left.name).cmp(&(
-            right.io_cat.is_none(),
-            -right.time,
-            &right.cat,
-            &right.name,
-        ))
-    });
-    rows
-}
-
-/// I/O per path: a path under several hashes is one file.
-fn files_by_path<'d>(gathered: &pass::Gathered, dictionary: &'d Dictionary) -> rustc_hash::FxHashMap<&'d str, Traffic> {
-    let mut files: rustc_hash::FxHashMap<&str, Traffic> = rustc_hash::FxHashMap::default();
-    for (id, traffic) in gathered.files.iter().enumerate().filter(|(_, traffic)| traffic.calls > 0) {
-        files.entry(dictionary.file(id as u32)).or_default().merge(traffic);
-    }
-    files
-}
-
-/// Most time first; what takes equally long in the order of names.
-fn top(rows: impl Iterator<Item = TopRow>, most: usize) -> Vec<TopRow> {
-    let mut rows: Vec<TopRow> = rows.collect();
-    let by = |left: &TopRow, right: &TopRow| {
-        right.traffic.time.cmp(&left.traffic.time).then_with(|| left.name.cmp(&right.name))
-    };
-    if most > 0 && most < rows.len() {
-        rows.select_nth_unstable_by(most - 1, by);
-        rows.truncate(most);
-    }
-    rows.sort_by(by);
-    rows.truncate(most);
-    rows
-}
-
-fn top_files(gathered: &pass::Gathered, dictionary: &Dictionary, most: usize) -> Vec<TopRow> {
-    let files = files_by_path(gathered, dictionary);
-    top(files.into_iter().map(|(name, traffic)| TopRow { name: name.to_owned(), traffic, files: 1 }), most)
-}
-
-fn top_directories(gathered: &pass::Gathered, dictionary: &Dictionary, most: usize) -> Vec<TopRow> {
-    let files = files_by_path(gathered, dictionary);
-    let mut directories: rustc_hash::FxHashMap<&str, TopRow> = rustc_hash::FxHashMap::default();
-    for (path, traffic) in &files {
-        let directory = directory_of(path);
-        let row = directories.entry(directory).or_insert_with(|| TopRow {
-            name: directory.to_owned(),
-            traffic: Traffic::default(),
-            files: 0,
-        });
-        row.traffic.merge(traffic);
-        row.files += 1;
-    }
-    top(directories.into_values(), most)
-}
-
-/// I/O per process: images with one pid on one host are one.
-fn people(gathered: &pass::Gathered, dictionary: &Dictionary) -> BTreeMap<(String, i64), TopRow> {
-    let mut people: BTreeMap<(String, i64), TopRow> = BTreeMap::new();
-    for (id, _) in gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some()) {
-        let process = dictionary.process(id as u32);
-        let host = host_text(process);
-        let row = people.entry((host.to_owned(), process.pid)).or_insert_with(|| TopRow {
-            name: format!("{host}#{}", process.pid),
-            traffic: Traffic::default(),
-            files: 0,
-        });
-        if let Some(traffic) = gathered.processes.get(id) {
-            row.traffic.merge(traffic);
-        }
-    }
-    people
-}
-
-fn stragglers(gathered: &pass::Gathered, dictionary: &Dictionary) -> Vec<Outlier> {
-    let people = people(gathered, dictionary);
-    let mut hosts: BTreeMap<&str, i128> = BTreeMap::new();
-    for ((host, _), row) in &people {
-        *hosts.entry(host).or_default() += row.traffic.time;
-    }
-    let processes: Vec<(String, i128)> =
-        people.values().filter(|row| row.traffic.calls > 0).map(|row| (row.name.clone(), row.traffic.time)).collect();
-    let hosts: Vec<(String, i128)> = hosts.into_iter().map(|(host, time)| (host.to_owned(), time)).collect();
-    let mut all = outliers("process", &processes);
-    all.extend(outliers("host", &hosts));
-    all
 }

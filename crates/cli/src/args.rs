@@ -99,6 +99,8 @@ pub(crate) enum Document {
     Env,
     /// This command line
     Cli,
+    /// Rules and thresholds of findings
+    Findings,
 }
 
 #[derive(Debug, Args)]

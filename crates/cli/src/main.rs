@@ -11,6 +11,7 @@ mod commands;
 mod launcher;
 mod ledger;
 mod library;
+mod memory;
 mod opening;
 mod rundir;
 mod signals;

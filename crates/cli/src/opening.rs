@@ -11,7 +11,7 @@ use weftline_index::{OpenOptions, Run};
 
 use crate::args::OpenArgs;
 use crate::commands::recover;
-use crate::rundir;
+use crate::{memory, rundir};
 
 /// What was named, or the newest run.
 pub(crate) fn named(args: &OpenArgs) -> anyhow::Result<Vec<PathBuf>> {
@@ -23,6 +23,7 @@ pub(crate) fn named(args: &OpenArgs) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Opens it.
 pub(crate) fn open(args: &OpenArgs) -> anyhow::Result<Run> {
+    memory::keep_large_blocks();
     let named = named(args)?;
     for run in named.iter().filter(|path| rundir::is_run(path)) {
         recover::before_reading(run);

@@ -56,9 +56,7 @@ impl Source for Events {
         let request = Request::of(self.assembler.needs()).with(self.filter.clone());
         let assembler = Arc::clone(&self.assembler);
         Ok(match self.run.pull(request.clone()) {
-            Some(pull) => {
-                Box::new(Groups { pull, next: 0, threads: self.threads, assembler, ready: VecDeque::new() })
-            }
+            Some(pull) => Box::new(Groups { pull, next: 0, threads: self.threads, assembler, ready: VecDeque::new() }),
             None => Box::new(Scanned::start(Arc::clone(&self.run), Arc::clone(&self.progress), request, assembler)?),
         })
     }

@@ -27,7 +27,9 @@ pub(crate) fn of_index(error: &IndexError) -> PyErr {
 pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
     match error {
         AnalysisError::Index(error) => of_index(error),
-        AnalysisError::TooManyBuckets { .. } | AnalysisError::Unknown { .. } => PyValueError::new_err(error.to_string()),
+        AnalysisError::TooManyBuckets { .. } | AnalysisError::Unknown { .. } => {
+            PyValueError::new_err(error.to_string())
+        }
         _ => Error::new_err(error.to_string()),
     }
 }

@@ -9,9 +9,11 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_analysis::condition::Condition;
 use weftline_analysis::findings::{self, Config};
-use weftline_analysis::hlm::ViewType;
+use weftline_analysis::hlm::{Hlm, HlmQuestion, ViewType};
 use weftline_analysis::presets::Preset;
+use weftline_analysis::profiles::{ProfileQuestion, Profiles};
 use weftline_analysis::summary::{Question, Summary, view_tables};
+use weftline_analysis::system::{SystemMetrics, SystemQuestion};
 use weftline_index::{Filter, OpenOptions};
 
 use crate::events::Events;
@@ -21,6 +23,9 @@ use crate::sql::Answer;
 use crate::stream::Stream;
 use crate::table::Table;
 use crate::{failure, times};
+
+/// Width of time buckets where the user says none.
+const SECOND: i64 = 1_000_000_000;
 
 /// An opened run.
 #[pyclass(frozen, module = "weftline._analysis")]
@@ -52,6 +57,17 @@ fn filter_of(condition: Option<&str>) -> PyResult<Filter> {
     Ok(condition.filter(Filter::default()))
 }
 
+/// A width of time buckets.
+fn width(time: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<i64>> {
+    let width = times::maybe(time, what)?;
+    if width.is_some_and(|width| width <= 0) {
+        return Err(PyValueError::new_err(format!(
+            "{what} must be longer than nothing; it is the width of time buckets"
+        )));
+    }
+    Ok(width)
+}
+
 /// What is asked, of what Python gave.
 fn question(
     preset: Option<&str>,
@@ -61,10 +77,7 @@ fn question(
     from: Option<&Bound<'_, PyAny>>,
     to: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Question> {
-    let width_ns = times::maybe(time, "time")?;
-    if width_ns.is_some_and(|width| width <= 0) {
-        return Err(PyValueError::new_err("time must be longer than nothing; it is the width of time buckets"));
-    }
+    let width_ns = width(time, "time")?;
     let views: Result<Vec<ViewType>, _> = views.iter().map(|name| ViewType::parse(name)).collect();
     Ok(Question {
         preset: preset.map(Preset::parse).transpose().map_err(|error| failure::of_analysis(&error))?,
@@ -98,7 +111,8 @@ impl Run {
         let progress = Arc::new(Callback::new(progress));
         let shared: Arc<Callback> = Arc::clone(&progress);
         let options = OpenOptions { no_index: !index, groups: groups.clone(), threads, progress: shared };
-        let opened = py.detach(|| weftline_index::Run::open(&paths, &options).and_then(|run| run.prepare().map(|()| run)));
+        let opened =
+            py.detach(|| weftline_index::Run::open(&paths, &options).and_then(|run| run.prepare().map(|()| run)));
         if let Some(error) = progress.failure() {
             return Err(error);
         }
@@ -169,6 +183,53 @@ impl Run {
         let found = tables.into_iter().find(|(name, _)| *name == wanted).map(|(_, table)| table);
         // A layer without events has no table.
         Table::new(found.unwrap_or_default())
+    }
+
+    /// Events grouped by views, category, operation and name: what views are made of.
+    #[pyo3(signature = (views, *, time=None, r#where=None))]
+    fn metrics(
+        &self,
+        py: Python<'_>,
+        views: Vec<String>,
+        time: Option<Bound<'_, PyAny>>,
+        r#where: Option<&str>,
+    ) -> PyResult<Table> {
+        let asked = question(None, &views, time.as_ref(), r#where, None, None)?;
+        let views = asked.views;
+        let metrics = HlmQuestion {
+            width_ns: asked.width_ns.unwrap_or(SECOND),
+            filter: asked.filter,
+            files: [ViewType::FileName, ViewType::FileDir, ViewType::FilePattern]
+                .iter()
+                .any(|view| views.contains(view)),
+            ..HlmQuestion::new(views.clone())
+        };
+        let table = py.detach(|| Hlm::of(&self.run, &metrics).map(|hlm| hlm.table(&views)));
+        Table::new(table.map_err(|error| failure::of_analysis(&error))?)
+    }
+
+    /// Records in which the tracer summed up many calls.
+    #[pyo3(signature = (*, time=None, period=None))]
+    fn profiles(
+        &self,
+        py: Python<'_>,
+        time: Option<Bound<'_, PyAny>>,
+        period: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let mut asked = ProfileQuestion::default();
+        asked.width_ns = width(time.as_ref(), "time")?.unwrap_or(asked.width_ns);
+        asked.period_ns = width(period.as_ref(), "period")?.unwrap_or(asked.period_ns);
+        let table = py.detach(|| Profiles::of(&self.run, &asked).map(|profiles| profiles.table()));
+        Table::new(table.map_err(|error| failure::of_analysis(&error))?)
+    }
+
+    /// Samples of hosts per time bucket.
+    #[pyo3(signature = (*, time=None))]
+    fn system(&self, py: Python<'_>, time: Option<Bound<'_, PyAny>>) -> PyResult<Table> {
+        let mut asked = SystemQuestion::default();
+        asked.width_ns = width(time.as_ref(), "time")?.unwrap_or(asked.width_ns);
+        let table = py.detach(|| SystemMetrics::of(&self.run, &asked).map(|metrics| metrics.table()));
+        Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }
 
     /// Events, as a stream of batches.

@@ -73,7 +73,10 @@ impl Stream {
 }
 
 /// A reader in a capsule. Whoever takes the stream out of it releases it; else the capsule's end does.
-pub(crate) fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+pub(crate) fn stream_capsule(
+    py: Python<'_>,
+    reader: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
 

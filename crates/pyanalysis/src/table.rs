@@ -50,7 +50,10 @@ impl Table {
     /// The values of a column.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
         let values = self.table.column(column).ok_or_else(|| {
-            PyKeyError::new_err(format!("there is no column {column:?}; .columns lists the {}", self.table.columns.len()))
+            PyKeyError::new_err(format!(
+                "there is no column {column:?}; .columns lists the {}",
+                self.table.columns.len()
+            ))
         })?;
         self.values(py, values)
     }

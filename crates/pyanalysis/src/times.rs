@@ -17,7 +17,9 @@ const UNITS: [(&str, i128); 8] = [
 /// Nanoseconds of a length of time; `what` names it in errors.
 pub(crate) fn nanoseconds(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     let wrong = |given: &str| {
-        PyValueError::new_err(format!("{what}={given} is not a time; use seconds or a text such as \"250ms\", \"1s\", \"2m\""))
+        PyValueError::new_err(format!(
+            "{what}={given} is not a time; use seconds or a text such as \"250ms\", \"1s\", \"2m\""
+        ))
     };
     if let Ok(text) = value.extract::<String>() {
         return parse(&text).ok_or_else(|| wrong(&format!("{text:?}")));
@@ -25,7 +27,9 @@ pub(crate) fn nanoseconds(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64>
     let seconds = match value.getattr("total_seconds") {
         Ok(method) => method.call0()?.extract::<f64>()?,
         Err(_) => value.extract::<f64>().map_err(|_| {
-            PyTypeError::new_err(format!("{what} must be a number of seconds, a text such as \"250ms\", or a timedelta"))
+            PyTypeError::new_err(format!(
+                "{what} must be a number of seconds, a text such as \"250ms\", or a timedelta"
+            ))
         })?,
     };
     let nanoseconds = (seconds * 1e9).round();

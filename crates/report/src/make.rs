@@ -48,14 +48,14 @@ fn facts(run: &Run, summary: &Summary) -> Vec<Fact> {
             match job.ignored {
                 0 => count(job.events),
                 ignored => format!(
-                    "{}, {} of them on files of the system and not in the layers",
+                    "{}; {} of them, on files of the system or in wrappers of others, are not in the layers",
                     count(job.events),
                     count(ignored)
                 ),
             },
         ),
-        fact("processes", "processes", job.processes.into(), plural(job.processes, "process", "processes", job.hosts)),
-        fact("hosts", "hosts", job.hosts.into(), count(job.hosts)),
+        fact("processes", "processes", job.processes.into(), on_hosts(job.processes, job.hosts)),
+        fact("hosts", "", job.hosts.into(), String::new()),
         fact("files", "files", job.files.into(), count(job.files)),
         fact(
             "io_calls",
@@ -75,15 +75,13 @@ fn facts(run: &Run, summary: &Summary) -> Vec<Fact> {
         fact("preset", "layers", summary.preset.name().into(), format!("preset {}", summary.preset.name())),
         fact("origin_ns", "", job.origin.into(), String::new()),
     ];
-    facts.retain(|fact| fact.name != "hosts" || job.hosts > 1);
     facts.push(traces(run, summary));
     facts
 }
 
-fn plural(processes: u64, one: &str, many: &str, hosts: u64) -> String {
-    let word = if processes == 1 { one } else { many };
+fn on_hosts(processes: u64, hosts: u64) -> String {
     let place = if hosts > 1 { format!(" on {} hosts", count(hosts)) } else { String::new() };
-    format!("{} {word}{place}", count(processes))
+    format!("{}{place}", count(processes))
 }
 
 /// The trace files, and whether something was wrong with them.

@@ -180,7 +180,9 @@ fn one(finding: &Finding, width: usize, paint: &dyn Paint) -> String {
         add("files", &format!("{}{more}", finding.place.files.join(", ")));
     }
     add("do", &finding.advice);
-    add("show", &format!("weft query \"{}\"", finding.query.replace('"', "\\\"")));
+    // In one line, so that it can be copied.
+    let query = finding.query.replace('"', "\\\"");
+    out.push_str(&format!("  {}  weft query \"{}\"\n", paint.dim(&format!("{:>8}", "show")), printable(&query)));
     out
 }
 

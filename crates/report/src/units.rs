@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | ends with `_ns` | nanoseconds | `4.5 ms` |
 //! | begins with `time` (but for `time_range`) or `overlap`, or is `median` | seconds | `4.5 ms` |
-//! | ends with `bytes`, begins with `size` | bytes | `1.2 GiB` |
+//! | ends with `bytes`, or has `size` in it | bytes | `1.2 GiB` |
 //! | is `bandwidth`, ends with `_bps` | bytes per second | `1.2 GiB/s` |
 //! | ends with `_per_s` | per second | `1,234/s` |
 //! | ends with `_frac` | a part of one | `12.3%` |
@@ -97,7 +97,7 @@ fn unit(column: &str) -> Unit {
         Unit::Part
     } else if column == "bandwidth" || column.ends_with("_bps") || column == "bw" {
         Unit::BytesPerSecond
-    } else if column.ends_with("bytes") || column.starts_with("size") && !column.starts_with("size_bin") {
+    } else if column.ends_with("bytes") || column.contains("size") && !column.contains("size_bin") {
         Unit::Bytes
     } else if column.starts_with("time") && column != "time_range"
         || column.starts_with("overlap")

@@ -46,7 +46,12 @@ fn compute() {
 /// The loader is three times as fast as the model, and four batches ahead.
 fn fed() -> Outcome {
     let (send, receive) = mpsc::sync_channel(4);
-    let loader = thread::spawn(move || (0..STEPS).all(|step| { load(COMPUTE / 3); send.send(step).is_ok() }));
+    let loader = thread::spawn(move || {
+        (0..STEPS).all(|step| {
+            load(COMPUTE / 3);
+            send.send(step).is_ok()
+        })
+    });
     for _ in 0..STEPS {
         {
             let _fetch = span!(cat: "dataloader", "fetch");

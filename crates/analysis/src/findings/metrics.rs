@@ -126,8 +126,11 @@ fn slices(evidence: &Evidence) -> Vec<Row> {
     sums.into_iter().map(row).collect()
 }
 
+/// A row in the making: what its operations did, and the processes that are in it.
+type Group = (Row, BTreeMap<Op, Tally>, Vec<u32>);
+
 fn grouped(evidence: &Evidence, sequences: &Sequences, view: &str) -> Vec<Row> {
-    let mut groups: BTreeMap<String, (Row, BTreeMap<Op, Tally>, Vec<u32>)> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let label = |process: u32, file: Option<u32>| match view {
         "job" => Some("job".to_owned()),
         "host_name" => Some(evidence.who(process).host),

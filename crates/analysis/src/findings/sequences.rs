@@ -206,7 +206,7 @@ impl Follower {
         let pattern = self.patterns.entry((transfer.stream.process, transfer.stream.file)).or_default();
         if transfer.bytes >= block {
             pattern.large += 1;
-            if offset % block != 0 {
+            if !offset.is_multiple_of(block) {
                 pattern.unaligned += 1;
                 pattern.unaligned_bytes += transfer.bytes;
                 pattern.unaligned_ns += transfer.ns;

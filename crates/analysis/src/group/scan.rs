@@ -5,10 +5,12 @@ use weftline_format::Phase;
 use weftline_index::column::phase_code;
 use weftline_index::{Batch, Column, Filter, Request, Run};
 
-use super::cell::{Cell, Values};
+use super::cell::Cell;
+use super::row::integer;
+pub(crate) use super::row::{Row, number};
 use super::table::{Groups, Slot};
 use crate::Result;
-use crate::classify::{Classes, SizeKind, member_integer};
+use crate::classify::{Classes, member_integer};
 
 /// A word that says "no value".
 pub const NONE: u32 = u32::MAX;
@@ -115,7 +117,8 @@ impl Pass<'_> {
 
     pub(super) fn run<C: Cell>(&self, run: &Run) -> Result<Groups<C>> {
         let width = self.width();
-        let make = || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new(), keys: Vec::new() };
+        let make =
+            || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new(), keys: Vec::new() };
         let (states, _) = run.scan(&self.request::<C>(), make, |state, batch| self.fold(state, batch))?;
         Ok(Groups::merge(states.into_iter().map(|state| state.groups).collect(), width))
     }
@@ -232,103 +235,6 @@ pub(crate) fn span_phases() -> [u8; 2] {
     [phase_code(Phase::Complete), phase_code(Phase::Begin)]
 }
 
-/// The columns of values of a batch.
-pub(crate) struct Row<'b> {
-    ts: Option<&'b Int64Array>,
-    dur: &'b Int64Array,
-    cats: &'b [u32],
-    names: &'b [u32],
-    ret: &'b Int64Array,
-    image: &'b Int64Array,
-    offset: Option<&'b Int64Array>,
-    rest: Option<&'b StringArray>,
-}
-
-#[inline]
-pub(crate) fn number(column: &Int64Array, row: usize) -> Option<i64> {
-    column.is_valid(row).then(|| column.value(row))
-}
-
-fn integer<'b>(batch: &'b Batch, name: &str) -> &'b Int64Array {
-    batch.ints(Column::integer(name).unwrap_or(Column::Id))
-}
-
-impl<'b> Row<'b> {
-    fn of<C: Cell>(batch: &'b Batch, rest: bool) -> Row<'b> {
-        Row::new(batch, rest, C::OFFSET, C::START)
-    }
-
-    /// The columns must have been asked for.
-    pub(crate) fn new(batch: &'b Batch, rest: bool, offset: bool, start: bool) -> Row<'b> {
-        Row {
-            ts: start.then(|| batch.ints(Column::Ts)),
-            dur: batch.ints(Column::Dur),
-            cats: batch.ids(Column::Cat).values(),
-            names: batch.ids(Column::Name).values(),
-            ret: integer(batch, "ret"),
-            image: integer(batch, "image_size"),
-            offset: offset.then(|| integer(batch, "offset")),
-            rest: rest.then(|| batch.texts(Column::Rest)),
-        }
-    }
-
-    /// Category and name.
-    #[inline]
-    pub(crate) fn kind(&self, row: usize) -> (u32, u32) {
-        (self.cats[row], self.names[row])
-    }
-
-    /// Start and duration; an event without them has none.
-    #[inline]
-    pub(crate) fn span(&self, row: usize) -> (i64, i64) {
-        let start = self.ts.and_then(|ts| number(ts, row)).unwrap_or(0);
-        (start, number(self.dur, row).unwrap_or(0))
-    }
-
-    #[inline]
-    pub(crate) fn offset(&self, row: usize) -> Option<i64> {
-        self.offset.and_then(|offset| number(offset, row))
-    }
-
-    #[inline]
-    fn values<C: Cell>(&self, row: usize, size: Option<u64>) -> Values {
-        let (start, dur) = self.span(row);
-        Values { start, dur, size, offset: if C::OFFSET { self.offset(row) } else { None } }
-    }
-
-    fn member(&self, row: usize, key: &str) -> Option<i64> {
-        let rest = self.rest?;
-        if rest.is_valid(row) { member_integer(rest.value(row), key) } else { None }
-    }
-
-    /// What the call returned, where that is positive.
-    #[inline]
-    pub(crate) fn returned(&self, row: usize) -> Option<u64> {
-        number(self.ret, row).filter(|ret| *ret > 0).map(|ret| ret as u64)
-    }
-
-    #[inline]
-    fn image(&self, row: usize) -> Option<u64> {
-        let size = number(self.image, row).or_else(|| self.member(row, "image_size"));
-        size.filter(|size| *size > 0).map(|size| size as u64)
-    }
-
-    /// The size of an event.
-    #[inline]
-    pub(crate) fn size(&self, row: usize, classes: &Classes) -> Option<u64> {
-        match classes.size_kind(self.cats[row], self.names[row]) {
-            SizeKind::Returned => self.returned(row),
-            SizeKind::None => None,
-            SizeKind::Image => self.summed(row).or_else(|| self.image(row)),
-            SizeKind::Summed => self.summed(row),
-        }
-    }
-
-    fn summed(&self, row: usize) -> Option<u64> {
-        self.member(row, "size_sum").and_then(|size| u64::try_from(size).ok())
-    }
-}
-
 /// The key words of a batch's rows.
 struct Words<'b> {
     parts: Vec<Source<'b>>,
@@ -373,24 +279,22 @@ impl<'b> Words<'b> {
         keys.resize(rows * width, NONE);
         let mut at = 0;
         for part in &self.parts {
-            let mut one = |of: &mut dyn FnMut(usize) -> u32| {
-                keys[at..].iter_mut().step_by(width).enumerate().for_each(|(row, word)| *word = of(row));
-                at += 1;
-            };
             match part {
-                Source::Bucket { ts, origin, width } => {
-                    let mut buckets = Buckets::new(*origin, *width);
+                Source::Bucket { ts, origin, width: wide } => {
+                    let mut buckets = Buckets::new(*origin, *wide);
                     // `NONE` is kept free for events without a time; the caller checked that buckets fit.
-                    one(&mut |row| number(ts, row).map_or(NONE, |ts| buckets.of(ts) as u32));
+                    fill(keys, at, width, |row| number(ts, row).map_or(NONE, |ts| buckets.of(ts) as u32));
                 }
-                Source::Id(ids) => one(&mut |row| ids[row]),
-                Source::File(files) => one(&mut |row| if files.is_valid(row) { files.value(row) } else { NONE }),
+                Source::Id(ids) => fill(keys, at, width, |row| ids[row]),
+                Source::File(files) => {
+                    fill(keys, at, width, |row| if files.is_valid(row) { files.value(row) } else { NONE });
+                }
                 Source::FileClass(files, classes) => {
-                    one(&mut |row| classes.file_class(files.is_valid(row).then(|| files.value(row))));
+                    fill(keys, at, width, |row| classes.file_class(files.is_valid(row).then(|| files.value(row))));
                 }
                 Source::Number(numbers) => {
-                    one(&mut |row| numbers.value(row) as u32);
-                    one(&mut |row| (numbers.value(row) >> 32) as u32);
+                    fill(keys, at, width, |row| numbers.value(row) as u32);
+                    fill(keys, at + 1, width, |row| (numbers.value(row) >> 32) as u32);
                 }
                 Source::Argument { column, rest, key } => {
                     let text = |row: usize| {
@@ -399,17 +303,34 @@ impl<'b> Words<'b> {
                     };
                     let of = |row: usize| number(column, row).or_else(|| text(row)).unwrap_or(NO_NUMBER);
                     let numbers: Vec<i64> = (0..rows).map(of).collect();
-                    one(&mut |row| numbers[row] as u32);
-                    one(&mut |row| (numbers[row] >> 32) as u32);
+                    fill(keys, at, width, |row| numbers[row] as u32);
+                    fill(keys, at + 1, width, |row| (numbers[row] >> 32) as u32);
                 }
-                Source::SizeFrom(values) => one(&mut |row| match (values.returned(row), values.image(row)) {
-                    (None, None) => size_from::NOTHING,
-                    (Some(_), None) => size_from::RETURNED,
-                    (None, Some(_)) => size_from::IMAGE,
-                    (Some(_), Some(_)) => size_from::BOTH,
-                }),
+                Source::SizeFrom(values) => {
+                    fill(keys, at, width, |row| match (values.returned(row), values.image(row)) {
+                        (None, None) => size_from::NOTHING,
+                        (Some(_), None) => size_from::RETURNED,
+                        (None, Some(_)) => size_from::IMAGE,
+                        (Some(_), Some(_)) => size_from::BOTH,
+                    });
+                }
             }
+            at += part.words();
         }
+    }
+}
+
+impl Source<'_> {
+    fn words(&self) -> usize {
+        if matches!(self, Source::Number(_) | Source::Argument { .. }) { 2 } else { 1 }
+    }
+}
+
+/// Writes one word of every row's key.
+#[inline]
+fn fill(keys: &mut [u32], at: usize, width: usize, mut of: impl FnMut(usize) -> u32) {
+    for (row, key) in keys.chunks_exact_mut(width).enumerate() {
+        key[at] = of(row);
     }
 }
 

@@ -9,7 +9,7 @@ use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 use crate::Result;
 use crate::classify::{Classes, IoCat, SIZE_BINS, bin_of};
 use crate::group::scan::{Buckets, Row, is_span};
-use crate::group::{Cell as _, Stats, Values};
+use crate::group::{Cell as _, Stats, Values, host_text};
 use crate::histogram::Histogram;
 use crate::intervals::Intervals;
 use crate::layers::Layer;
@@ -19,6 +19,8 @@ pub(super) struct Pass<'p> {
     pub(super) dictionary: &'p Dictionary,
     pub(super) classes: &'p Classes,
     pub(super) layers: &'p [Layer],
+    /// By process id: the id that stands for it, of those that mean the same process.
+    pub(super) people: Vec<u32>,
     pub(super) filter: Filter,
     pub(super) origin: i64,
     pub(super) width_ns: i64,
@@ -135,6 +137,13 @@ struct State {
     operations: Vec<((u32, u32), Operation)>,
 }
 
+/// Processes with one host and pid are one: a host may have several hashes, a pid several images.
+pub(super) fn people(dictionary: &Dictionary) -> Vec<u32> {
+    let mut first: FxHashMap<(&str, i64), u32> = FxHashMap::default();
+    let all = dictionary.processes.iter().enumerate();
+    all.map(|(id, process)| *first.entry((host_text(process), process.pid)).or_insert(id as u32)).collect()
+}
+
 impl Pass<'_> {
     /// Which layers an event is in.
     fn layer_bits(&self, cat: u32, name: u32, suffix_bits: u8) -> u32 {
@@ -216,7 +225,7 @@ impl Pass<'_> {
             let (start, dur) = rows.span(row);
             let end = start.saturating_add(dur.max(0));
             let size = rows.size(row, self.classes);
-            let process = people[row] as usize;
+            let process = self.people[people[row] as usize] as usize;
 
             let names = grown(places, cat as usize);
             let place = grown_from(names, name as usize);
@@ -299,7 +308,7 @@ impl Pass<'_> {
                 while bits != 0 {
                     let layer = bits.trailing_zeros() as usize;
                     bits &= bits - 1;
-                    grown(&mut found[layer], people[row] as usize).add(start, end);
+                    grown(&mut found[layer], self.people[people[row] as usize] as usize).add(start, end);
                 }
             }
         };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use weftline_index::Run;
 
-use super::{Question, SPANS_AT_ONCE, pass::Pass, time_filter};
+use super::pass::{Pass, people};
+use super::{Question, SPANS_AT_ONCE, time_filter};
 use crate::Result;
 use crate::classify::Classes;
 use crate::group::host_text;
@@ -43,6 +44,7 @@ pub fn wall_times(run: &Run, question: &Question, view: ViewType) -> Result<Opti
         dictionary: &dictionary,
         classes: &classes,
         layers: &layers,
+        people: people(&dictionary),
         filter: time_filter(question, origin),
         origin,
         width_ns,

@@ -45,6 +45,7 @@ pub(crate) fn document(document: Document) -> anyhow::Result<ExitCode> {
         Document::Hooks => hooks(),
         Document::Env => environment(),
         Document::Cli => reference(),
+        Document::Findings => weftline_analysis::findings::document::document(),
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -96,6 +97,11 @@ fn environment() -> String {
             LIBRARY_VARIABLE,
             "read by `weft`",
             "The library to inject, where it is neither beside `weft` nor in `../lib/weftline`.",
+        ),
+        (
+            "XDG_CACHE_HOME, HOME",
+            "read by `weft`",
+            "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second.",
         ),
         (
             "NO_COLOR, CLICOLOR_FORCE, TERM",

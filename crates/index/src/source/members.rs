@@ -34,14 +34,16 @@ pub(super) fn cut(
     let mut at = 0;
     let size = input.size();
     while at < size {
-        let mut bytes = read(input, at, TASK + LONGEST, &file.path)?;
+        let mut bytes = read(input, at, TASK, &file.path)?;
         if bytes.is_empty() {
             break;
         }
         if at + (bytes.len() as u64) < size {
-            // Behind a task's worth, or before it where members are that long.
-            let ends: Vec<usize> = gunzip::starts(&bytes).filter(|start| *start > 0).collect();
-            let end = ends.iter().copied().find(|start| *start >= TASK).or(ends.last().copied());
+            let mut end = last_start(&bytes);
+            if end.is_none() {
+                bytes = read(input, at, LONGEST, &file.path)?;
+                end = last_start(&bytes);
+            }
             let Some(end) = end else {
                 return Ok(Some(give(Work::Rest { file: number, from: at }, size - at)));
             };
@@ -55,6 +57,11 @@ pub(super) fn cut(
         at += len;
     }
     Ok(Some(true))
+}
+
+/// The last place where a member may start, but for the first byte.
+fn last_start(bytes: &[u8]) -> Option<usize> {
+    gunzip::starts(bytes).filter(|start| *start > 0).last()
 }
 
 fn read(input: &OpenFile, at: u64, most: usize, path: &Path) -> Result<Vec<u8>> {

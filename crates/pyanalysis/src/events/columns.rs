@@ -46,8 +46,32 @@ enum Origin {
 
 /// The columns, in the order of the table `events` of `weft query`.
 const COLUMNS: [&str; 26] = [
-    "ts_ns", "dur_ns", "name", "cat", "ph", "host", "pid", "tid", "rank", "path", "fd", "size", "ret", "offset",
-    "epoch", "step", "level", "flags", "mode", "whence", "image_idx", "image_size", "id", "process", "args", "extra",
+    "ts_ns",
+    "dur_ns",
+    "name",
+    "cat",
+    "ph",
+    "host",
+    "pid",
+    "tid",
+    "rank",
+    "path",
+    "fd",
+    "size",
+    "ret",
+    "offset",
+    "epoch",
+    "step",
+    "level",
+    "flags",
+    "mode",
+    "whence",
+    "image_idx",
+    "image_size",
+    "id",
+    "process",
+    "args",
+    "extra",
 ];
 
 /// The columns that events have, in the order in which they come.
@@ -197,13 +221,16 @@ impl Assembler {
                 }
                 words(batch.phases().values().iter().map(|code| keys[usize::from(*code)]).collect(), &self.phases)?
             }
-            Origin::Host => {
-                words(processes(batch).map(|process| self.host_of.get(process).copied().flatten()).collect(), &self.hosts)?
+            Origin::Host => words(
+                processes(batch).map(|process| self.host_of.get(process).copied().flatten()).collect(),
+                &self.hosts,
+            )?,
+            Origin::Pid => {
+                Arc::new(processes(batch).map(|process| self.pid_of.get(process).copied()).collect::<Int64Array>())
             }
-            Origin::Pid => Arc::new(processes(batch).map(|process| self.pid_of.get(process).copied()).collect::<Int64Array>()),
-            Origin::Rank => {
-                Arc::new(processes(batch).map(|process| self.rank_of.get(process).copied().flatten()).collect::<Int64Array>())
-            }
+            Origin::Rank => Arc::new(
+                processes(batch).map(|process| self.rank_of.get(process).copied().flatten()).collect::<Int64Array>(),
+            ),
             Origin::Process => Arc::new(Int64Array::from_iter_values(processes(batch).map(|process| process as i64))),
             Origin::Args => arguments(batch),
             Origin::Extra => {
@@ -279,7 +306,8 @@ fn integer_or_text(batch: &Batch, place: u8) -> ArrayRef {
 
 /// The arguments of every row as a JSON object.
 fn arguments(batch: &Batch) -> ArrayRef {
-    let integers: Vec<&Int64Array> = (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
+    let integers: Vec<&Int64Array> =
+        (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
     let (rest, marks) = (batch.texts(Column::Rest), batch.marks());
     let mut texts = StringBuilder::new();
     let mut text = String::new();

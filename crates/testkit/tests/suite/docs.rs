@@ -1,4 +1,4 @@
-//! The examples of `docs/tracing.md` and `docs/annotate.md` are run as they stand there.
+//! The examples of `docs/tracing.md`, `docs/annotate.md` and `docs/analysis.md` are run as they stand there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,4 +81,15 @@ fn annotate() {
     let library = prefix.join("lib").to_string_lossy().into_owned();
     let environment = [("PKG_CONFIG_PATH", format!("{library}/pkgconfig")), ("LD_LIBRARY_PATH", library)];
     follow("docs/annotate.md", 14, &path, &environment);
+}
+
+/// `weft query` needs `weft-sql`, which `make test` builds in a profile of its own.
+#[test]
+fn analysis() {
+    let weft = directory_of_weft();
+    let sql = weft.parent().expect("the target directory").join("sql");
+    assert!(sql.join("weft-sql").exists(), "{}: `make test` makes it", sql.join("weft-sql").display());
+    let golden = workspace().join("crates/testkit/golden/posix_small/trace").to_string_lossy().into_owned();
+    let path = format!("{}:{}", weft.display(), sql.display());
+    follow("docs/analysis.md", 20, &path, &[("TRACES", golden)]);
 }

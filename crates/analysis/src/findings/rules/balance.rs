@@ -10,7 +10,7 @@ use crate::findings::thresholds::Limit;
 use crate::findings::weigh::{Part, human_bytes, human_time, percent};
 
 /// Processes of the same program that began together. Processes that started others of the group are not among them: they wait by nature.
-fn cohorts(evidence: &Evidence, spread: f64) -> Vec<Vec<u32>> {
+pub(super) fn cohorts(evidence: &Evidence, spread: f64) -> Vec<Vec<u32>> {
     let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (process, _) in evidence.alive() {
         groups.entry(evidence.program(process)).or_default().push(process);
@@ -190,7 +190,8 @@ pub(super) fn straggler_host(case: &Case<'_>) -> Vec<Finding> {
     if (hosts.len() as u64) < config.count(Limit::HostPeers) {
         return Vec::new();
     }
-    let measures: [(&str, fn(&HostSum) -> u64); 2] = [
+    type Measure = fn(&HostSum) -> u64;
+    let measures: [(&str, Measure); 2] = [
         ("ran for", |sum| (sum.end - sum.start).max(0) as u64),
         ("spent per process in I/O", |sum| sum.io_ns / sum.processes.max(1)),
     ];

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
+use super::balance::cohorts;
 use crate::findings::Finding;
 use crate::findings::evidence::{Op, Tally};
 use crate::findings::thresholds::Limit;
@@ -37,15 +38,13 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
         row.usual_ns += tally.calls as f64 * known.ns as f64 / known.calls.max(1) as f64;
     };
     let (mut files, mut people, mut slices): (Rows, Rows, Rows) = (Rows::new(), Rows::new(), Rows::new());
-    let mut peers: BTreeMap<u32, usize> = BTreeMap::new();
-    for (process, _) in evidence.alive() {
-        *peers.entry(evidence.programs[process as usize]).or_default() += 1;
-    }
+    let cohorts = cohorts(evidence, case.config.get(Limit::StragglerSpread));
+    let peers: BTreeSet<u32> = cohorts.into_iter().filter(|cohort| cohort.len() >= FEWEST_ROWS).flatten().collect();
     for ((process, file, op), tally) in &evidence.sums {
         let program = evidence.programs[*process as usize];
         add(files.entry(*file).or_default(), program, *op, tally);
-        // A process is compared with others like it.
-        if peers.get(&program).is_some_and(|peers| *peers >= FEWEST_ROWS) {
+        // A process is compared with others that began with it: the commands of a script differ by what they are for.
+        if peers.contains(process) {
             add(people.entry(*process).or_default(), program, *op, tally);
         }
     }

@@ -178,8 +178,8 @@ fn metadata_bound() {
             }
         })
     };
-    check("metadata-bound", &bound(8, 10), &bound(7, 10));
-    check("metadata-bound", &bound(8, 4_000), &bound(8, 4_001));
+    check("metadata-bound", &bound(20, 10), &bound(19, 10));
+    check("metadata-bound", &bound(20, 10_000), &bound(20, 10_001));
 }
 
 /// Four processes of one program, each of which does what `fill` says.

@@ -15,7 +15,8 @@ fn inputs(directory: &Path) {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state
     };
-    let save = |path: &Path, text: &str| fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let save =
+        |path: &Path, text: &str| fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for group in 0..100 {
         let place = directory.join(format!("tree/d{group:02}"));
         fs::create_dir_all(&place).expect("the scratch directory can be written");

@@ -1,0 +1,137 @@
+//! Summaries and flat views of real traces: known numbers, and what must hold between the parts of an answer.
+
+use std::path::{Path, PathBuf};
+
+use weftline_analysis::hlm::ViewType;
+use weftline_analysis::presets::Preset;
+use weftline_analysis::summary::{Question, Summary, view_tables, wall_times};
+use weftline_index::{OpenOptions, Run};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/golden").join(name)
+}
+
+fn open(name: &str, no_index: bool) -> (tempfile::TempDir, Run) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for entry in std::fs::read_dir(golden(name).join("trace")).expect("the golden traces") {
+        let path = entry.expect("an entry").path();
+        std::fs::copy(&path, directory.path().join(path.file_name().expect("a name"))).expect("copied");
+    }
+    let options = OpenOptions { no_index, ..OpenOptions::default() };
+    let run = Run::open(&[directory.path().to_owned()], &options).expect("opened");
+    (directory, run)
+}
+
+fn check_job(name: &str, preset: Preset) {
+    let text = std::fs::read_to_string(golden(name).join("canonical/raw_stats.json")).expect("the statistics");
+    let expected: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let number = |key: &str| expected[key].as_f64().expect("a number");
+    for no_index in [false, true] {
+        let (_kept, run) = open(name, no_index);
+        let summary = Summary::of(&run, &Question::default()).expect("summed up");
+        assert_eq!(summary.preset, preset, "{name}");
+        assert_eq!(summary.job.events as f64, number("events"), "{name}");
+        assert_eq!(summary.job.processes as f64, number("pids"), "{name}");
+        assert_eq!(summary.job.hosts as f64, number("hosts"), "{name}");
+        assert_eq!(summary.job.origin as f64, number("time_origin_us") * 1e3, "{name}");
+        assert_eq!((summary.job.flaws, summary.job.unreadable.len()), (0, 0), "{name}");
+        let (calls, bytes): (u64, u128) = summary
+            .operations
+            .iter()
+            .filter(|row| row.io_cat.is_some())
+            .fold((0, 0), |(calls, bytes), row| (calls + row.count, bytes + row.size));
+        assert_eq!((summary.job.traffic.calls, summary.job.traffic.bytes()), (calls, bytes), "{name}");
+        let line = summary.timeline.values().fold((0, 0), |sum, one| (sum.0 + one.calls, sum.1 + one.bytes()));
+        assert_eq!(line, (calls, bytes), "the time line of {name}");
+        let sized: u64 = summary.sizes.iter().map(|(reads, writes)| reads + writes).sum();
+        let expected: u64 = summary.operations.iter().filter(|row| row.io_cat.is_some()).map(|row| row.sized).sum();
+        assert_eq!(sized, expected, "the sizes of {name}");
+        for layer in &summary.layers {
+            let name = format!("{name} {}", layer.name);
+            assert!(layer.time_union <= layer.time_union_proc, "{name}");
+            assert!(layer.time_union_proc <= layer.time_sum, "{name}");
+            assert!(layer.time_self >= 0 && layer.time_self <= layer.time_union_proc, "{name}");
+            assert!(layer.overlap.iter().all(|overlap| *overlap <= layer.time_union_proc), "{name}");
+        }
+    }
+}
+
+#[test]
+fn jobs() {
+    check_job("posix_small", Preset::Posix);
+    check_job("dlio", Preset::Dlio);
+}
+
+/// Numbers that DFAnalyzer 0.0.8, the last version with exact events, has for these layers.
+#[test]
+fn layers_of_dlio() {
+    let (_kept, run) = open("dlio", false);
+    let summary = Summary::of(&run, &Question::default()).expect("summed up");
+    let count = |name: &str| summary.layers.iter().find(|layer| layer.name == name).map(|layer| layer.count);
+    let check = |name: &str, expected: u64| assert_eq!(count(name), Some(expected), "{name}");
+    check("reader_posix", 10_432);
+    check("checkpoint_posix", 45);
+    check("epoch", 40);
+    check("training", 8);
+}
+
+#[test]
+fn wall_times_of_rows_add_up_to_the_layer() {
+    let (_kept, run) = open("dlio", false);
+    let question = Question { width_ns: Some(1_000_000_000), ..Question::default() };
+    let summary = Summary::of(&run, &question).expect("summed up");
+    for view in [ViewType::TimeRange, ViewType::HostName, ViewType::ProcId] {
+        let rows = wall_times(&run, &question, view).expect("read").expect("rows");
+        for (place, layer) in summary.layers.iter().enumerate() {
+            let sum = |of: fn(&weftline_analysis::summary::Wall) -> i128| -> i128 {
+                rows.values().map(|walls| of(&walls[place])).sum()
+            };
+            assert_eq!(sum(|wall| wall.union), layer.time_union_proc, "{view:?} {}", layer.name);
+            assert_eq!(sum(|wall| wall.own), layer.time_self, "{view:?} {}", layer.name);
+            if let Some(unoverlapped) = layer.unoverlapped {
+                assert_eq!(sum(|wall| wall.union - wall.beside_compute), unoverlapped, "{view:?} {}", layer.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_view_can_be_made() {
+    for (name, preset) in [("posix_small", Preset::Posix), ("dlio", Preset::Dlio), ("dlio", Preset::Auto)] {
+        let (_kept, run) = open(name, false);
+        let question = Question { preset: Some(preset), views: ViewType::ALL.to_vec(), ..Question::default() };
+        let tables = view_tables(&run, &question).expect("made");
+        for view in ViewType::ALL {
+            let (_, flat) = tables
+                .iter()
+                .find(|(found, _)| *found == format!("flat_{}", view.name()))
+                .unwrap_or_else(|| panic!("{name}: no flat {}", view.name()));
+            let total = |column: &str| -> f64 { (0..flat.rows).filter_map(|row| flat.get(row, column).number()).sum() };
+            // These traces tell no ranks, and the small one neither epochs nor steps.
+            let empty =
+                view == ViewType::Rank || name == "posix_small" && matches!(view, ViewType::Epoch | ViewType::Step);
+            let posix = ["count_frac_total", "time_call_frac_total", "time_proc_frac_total"];
+            for column in posix.map(|column| format!("posix_{column}")) {
+                let events_have_it = !matches!(view, ViewType::Epoch | ViewType::Step | ViewType::Rank);
+                if events_have_it {
+                    assert!((total(&column) - 1.0).abs() < 1e-9, "{name} {} {column}: {}", view.name(), total(&column));
+                }
+            }
+            assert_eq!(flat.rows == 0, empty, "{name} {}", view.name());
+            let names: std::collections::BTreeSet<_> = flat.columns.iter().map(|(name, _)| name).collect();
+            assert_eq!(names.len(), flat.columns.len(), "{name} {}: a column twice", view.name());
+            assert!(flat.columns.iter().all(|(_, values)| values.len() == flat.rows));
+        }
+    }
+}
+
+#[test]
+fn a_part_of_the_time_is_a_part_of_the_events() {
+    let (_kept, run) = open("dlio", false);
+    let whole = Summary::of(&run, &Question::default()).expect("summed up");
+    let second = 1_000_000_000;
+    let part = Question { from: Some(10 * second), to: Some(20 * second), ..Question::default() };
+    let part = Summary::of(&run, &part).expect("summed up");
+    assert!(part.job.events > 0 && part.job.events < whole.job.events);
+    assert!(part.timeline.keys().all(|bucket| i64::from(*bucket) * part.width_ns <= 20 * second));
+}

@@ -1,0 +1,191 @@
+"""``weftline._analysis`` as a part of the package: not loaded by programs that are traced, honest when it fails, out of the way while it works."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import golden
+import pytest
+import support
+from test_types import mypy
+
+import weftline
+from weftline import analysis
+
+USE = """
+import weftline
+from weftline import analysis
+run = weftline.open(["a", "b"], groups=["g"], index=False, threads=2, progress=lambda what, done, total: None)
+reveal_type(run)
+reveal_type(run.report(preset="posix", time="1s", from_=0.5))
+reveal_type(run.view("file_name", layer="posix"))
+reveal_type(run.events(columns=("name",)))
+reveal_type(run.sql("SELECT 1"))
+reveal_type(run.info())
+reveal_type(run.report().findings)
+reveal_type(weftline.open)
+"""
+REVEALED = [
+    "weftline.analysis.Run", "weftline._analysis.Report", "weftline._analysis.Table", "weftline._analysis.Stream", "weftline._analysis.Stream",
+    "dict[str, Any]", "list[dict[str, Any]]",
+]  # fmt: skip
+
+
+def python(program: str, directory: Path, **variables: str) -> str:
+    return support.untraced(program, directory, **variables)
+
+
+def test_traced_programs_do_not_load_it(tmp_path: Path) -> None:
+    program = """
+    import sys, weftline
+    from weftline import ai, span, trace
+    heavy = ("weftline._analysis", "weftline.analysis", "pyarrow", "pandas", "subprocess", "shutil")
+    assert not [name for name in heavy if name in sys.modules], sorted(sys.modules)
+    assert not [line for line in open("/proc/self/maps") if "_analysis" in line]
+    before = open
+    from weftline import *
+    assert open is before and "open" not in weftline.__all__
+    """
+    python(program, tmp_path)
+
+
+def test_a_package_without_it_says_what_to_do(tmp_path: Path) -> None:
+    program = """
+    import sys
+    sys.modules["weftline._analysis"] = None
+    import weftline
+    try:
+        weftline.open("x")
+    except ImportError as error:
+        assert "pip install" in str(error) and "\\n" not in str(error), error
+    else:
+        raise AssertionError("it was loaded")
+    """
+    python(program, tmp_path)
+
+
+ERRORS: list[tuple[str, type[Exception], str, Any]] = [
+    ("no such path", FileNotFoundError, "/no/such/run", lambda run: weftline.open("/no/such/run")),
+    ("nothing named", ValueError, "name a run", lambda run: weftline.open([])),
+    ("no group", OSError, "manifest.json", lambda run: weftline.open(run, groups=["a"])),
+    ("threads", ValueError, "at least 1", lambda run: weftline.open(run, threads=0)),
+    ("preset", ValueError, "unknown preset `x`; known are posix", lambda run: weftline.open(run).report(preset="x")),
+    ("view", ValueError, "unknown view `x`; known are time_range", lambda run: weftline.open(run).view("x")),
+    ("layer", ValueError, "no layer \"x\"; it has posix", lambda run: weftline.open(run).view("file_name", layer="x")),
+    ("condition", ValueError, "there is no column nam", lambda run: weftline.open(run).events(where="nam = 'x'")),
+    ("column", ValueError, "no column \"x\"; they have ts_ns", lambda run: weftline.open(run).events(columns=["x"])),
+    ("no columns", ValueError, "columns is empty", lambda run: weftline.open(run).events(columns=[])),
+    ("time", ValueError, "is not a time", lambda run: weftline.open(run).view("time_range", time="1 fortnight")),
+    ("no width", ValueError, "longer than nothing", lambda run: weftline.open(run).view("time_range", time=0)),
+    ("time's type", TypeError, "must be a number of seconds", lambda run: weftline.open(run).report(from_=[])),
+    ("cell", KeyError, "no column", lambda run: weftline.open(run).view("file_name")["x"]),
+    ("callback", ZeroDivisionError, "division", lambda run: weftline.open(run, progress=lambda *told: 1 // 0)),
+]
+
+
+@pytest.mark.parametrize(("kind", "words", "ask"), [case[1:] for case in ERRORS], ids=[case[0] for case in ERRORS])
+def test_errors_are_exceptions_with_one_sentence(kind: type[Exception], words: str, ask: Any, tmp_path: Path) -> None:
+    with pytest.raises(kind) as caught:
+        ask(golden.trace("posix_small", tmp_path))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_empty_directory_has_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(analysis.Error, match="no trace files"):
+        weftline.open(tmp_path)
+
+
+def test_lengths_of_time(tmp_path: Path) -> None:
+    from datetime import timedelta
+
+    run = weftline.open(golden.trace("posix_small", tmp_path))
+    wanted = run.view("time_range", time="250ms", layer="posix").rows()
+    for same in (0.25, "0.25", "0.25s", "250000us", "250 ms", timedelta(milliseconds=250)):
+        assert run.view("time_range", time=same, layer="posix").rows() == wanted, same
+
+
+def large(directory: Path) -> Path:
+    """A trace that takes a while to read."""
+    place = directory / "large"
+    place.mkdir()
+    lines = (golden.GOLDEN / "dlio/trace").glob("*.pfw.gz")
+    text = b"".join(path.read_bytes() for path in sorted(lines))
+    for number in range(8):
+        (place / f"trace-{number}.pfw.gz").write_bytes(text)
+    return place
+
+
+def test_other_threads_go_on(tmp_path: Path) -> None:
+    place = large(tmp_path)
+    beats: list[float] = []
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.is_set():
+            beats.append(time.monotonic())
+            time.sleep(0.005)
+
+    other = threading.Thread(target=beat)
+    other.start()
+    try:
+        spans = []
+        for work in (lambda: weftline.open(place), lambda: weftline.open(place, index=False).report(), lambda: weftline.open(place).report()):
+            begun = time.monotonic()
+            work()
+            spans.append((begun, time.monotonic()))
+    finally:
+        stop.set()
+        other.join()
+    for begun, ended in spans:
+        within = [moment for moment in beats if begun <= moment <= ended]
+        # With the lock held there would be none but at the ends.
+        assert len(within) >= min(5, (ended - begun) / 0.1), (ended - begun, len(within))
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    weftline.open(large(tmp_path), progress=lambda *now: told.append(now))
+    assert told and told[-1][1] == told[-1][2] > 0
+    assert all(0 <= done <= total and what for what, done, total in told)
+
+
+def test_progress_does_not_wait_for_a_reader_that_holds_the_lock(tmp_path: Path) -> None:
+    import polars
+
+    run = weftline.open(large(tmp_path), index=False, progress=lambda *now: None)
+    assert polars.DataFrame(run.events(columns=["name"])).height == run.info()["events"]
+
+
+def test_the_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis._Bar, "PATIENCE", 0.0)
+    bar = analysis._listener(True)
+    assert bar is not None
+    for done in (0, 50_000_000, 100_000_000):
+        bar("indexing", done, 100_000_000)
+    drawn = capsys.readouterr().err
+    assert "indexing" in drawn and "50 of 100 MB" in drawn and drawn.endswith("\r")
+    # Neither a terminal nor a notebook.
+    assert analysis._listener(None) is None and analysis._listener(False) is None
+
+
+def test_runs_that_weft_made(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    program = "open('data.txt', 'w').write('x' * 4096)"
+    subprocess.run([support.weft(), "run", "-q", "-o", str(place), "--", sys.executable, "-c", program], cwd=tmp_path, check=True)
+    files = weftline.open(place).view("file_name", preset="posix", layer="posix")
+    mine = next(row for row in files.rows() if row["file_name"].endswith("data.txt"))
+    assert mine["write_size_sum"] == 4096
+
+
+def test_users_see_types(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(USE)
+    said = mypy("mypy", "--strict", "use.py", directory=tmp_path).replace("builtins.", "")
+    revealed = [line.partition("Revealed type is ")[2].strip('"') for line in said.splitlines() if "Revealed" in line]
+    assert revealed[:-1] == REVEALED and "progress" in revealed[-1]
+
+
+def test_the_stub_is_true(tmp_path: Path) -> None:
+    mypy("mypy.stubtest", "weftline._analysis", "--ignore-disjoint-bases", directory=tmp_path)
