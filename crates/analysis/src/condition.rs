@@ -234,9 +234,9 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_named() {
         for (text, expected) in [
-            ("name = ", "a text was expected at character 8"),
+            ("name = ", "a text was expected ('so') at character 8"),
             ("nam = 'x'", "there is no column nam"),
-            ("name > 5", "a text was expected at character 8"),
+            ("name > 5", "a text was expected ('so') at character 8"),
             ("dur_ns = 'x'", "a number was expected at character 10"),
             ("(name = 'x'", "a closing bracket was expected"),
             ("name = 'x' name", "the condition should end here"),

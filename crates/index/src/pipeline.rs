@@ -13,7 +13,7 @@ use weftline_format::damage::Damage;
 use weftline_format::dialect::Dialect;
 
 use crate::progress::Progress;
-use crate::rows::{Collector, Late};
+use crate::rows::{Collector, Late, Wanted};
 use crate::segment::{Columns, GroupMeta};
 use crate::source::{self, FileNote, TraceFile, Work};
 use crate::{IndexError, Result};
@@ -100,6 +100,7 @@ pub(crate) fn threads() -> usize {
 pub(crate) fn run<S: Sink>(
     files: &[TraceFile],
     threads: usize,
+    wanted: Wanted,
     sink: &S,
     progress: &dyn Progress,
 ) -> Result<Gathered<S::State>> {
@@ -124,7 +125,7 @@ pub(crate) fn run<S: Sink>(
             .map(|_| {
                 let (shared, receive) = (&shared, &receive);
                 scope.spawn(move || {
-                    let mut worker = Worker::new(files, shared, sink);
+                    let mut worker = Worker::new(files, wanted, shared, sink);
                     loop {
                         let task = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let Ok((number, work, bytes)) = task else { break };
@@ -177,8 +178,8 @@ pub(crate) fn run<S: Sink>(
 }
 
 /// Exchanges a collector's rows for columns with common ids.
-fn columns_of(collector: &mut Collector, maps: &Maps) -> (Columns, GroupMeta, crate::rows::Loose) {
+fn columns_of(collector: &mut Collector, maps: &Maps, wanted: Wanted) -> (Columns, GroupMeta, crate::rows::Loose) {
     let (rows, loose) = collector.take();
-    let (columns, meta) = crate::segment::columns(rows, maps);
+    let (columns, meta) = crate::segment::columns(rows, maps, wanted);
     (columns, meta, loose)
 }

@@ -9,7 +9,7 @@ use weftline_format::Phase;
 use weftline_format::dialect::Reading;
 use weftline_format::quick::{INTEGERS, Record};
 
-use crate::column::{mark, phase_code};
+use crate::column::{Column, mark, phase_code};
 use crate::dictionary::{Kind, Strings};
 
 use columns::{Ids, Sparse, Texts};
@@ -51,8 +51,51 @@ pub(crate) struct Definition {
     pub name: String,
 }
 
+/// Which columns are collected; the others stay empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Phase, name, category, process and thread are always there.
+    pub times: bool,
+    pub file: bool,
+    /// By their places in [`INTEGERS`].
+    pub integers: u32,
+    pub id: bool,
+    pub rest: bool,
+    pub extra: bool,
+    /// What a row group says of itself, and the marks of its rows.
+    pub meta: bool,
+}
+
+impl Wanted {
+    pub(crate) const ALL: Wanted =
+        Wanted { times: true, file: true, integers: u32::MAX, id: true, rest: true, extra: true, meta: true };
+
+    /// For a pass that only finds out what there is: times, and files because they are numbered.
+    pub(crate) const SURVEY: Wanted =
+        Wanted { times: true, file: true, integers: 0, id: false, rest: false, extra: false, meta: false };
+
+    /// What a question needs.
+    pub(crate) fn of(columns: &[Column]) -> Wanted {
+        let has = |column| columns.contains(&column);
+        let integers = columns.iter().fold(0, |bits, column| match column {
+            Column::Integer(place) => bits | 1 << place,
+            _ => bits,
+        });
+        Wanted {
+            times: has(Column::Ts) || has(Column::Dur),
+            file: has(Column::File),
+            integers,
+            id: has(Column::Id),
+            rest: has(Column::Rest),
+            extra: has(Column::Extra),
+            meta: has(Column::Marks),
+        }
+    }
+}
+
 /// Collects rows, and what they refer to.
 pub(crate) struct Collector {
+    wanted: Wanted,
     pub rows: Rows,
     pub names: Strings,
     pub cats: Strings,
@@ -69,8 +112,9 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new() -> Collector {
+    pub(crate) fn new(wanted: Wanted) -> Collector {
         Collector {
+            wanted,
             rows: Rows::default(),
             names: Strings::default(),
             cats: Strings::default(),
@@ -115,26 +159,33 @@ impl Collector {
         rows.cat.push(cat);
         rows.process.push(process);
         rows.tid.push(record.tid);
-        if let Some(ts) = record.start_ns {
-            rows.ts.set(row, ts);
+        let wanted = self.wanted;
+        if wanted.times {
+            if let Some(ts) = record.start_ns {
+                rows.ts.set(row, ts);
+            }
+            if let Some(dur) = record.dur_ns {
+                rows.dur.set(row, dur);
+            }
         }
-        if let Some(dur) = record.dur_ns {
-            rows.dur.set(row, dur);
-        }
-        if let Some(id) = record.id {
+        if let Some(id) = record.id.filter(|_| wanted.id) {
             rows.id.set(row, id);
         }
-        if let Some(hash) = record.fhash {
+        if let Some(hash) = record.fhash.filter(|_| wanted.file) {
             rows.file.set(row, self.hashes.intern(hash));
         }
-        let mut present = record.present;
+        let mut present = record.present & wanted.integers;
         while present != 0 {
             let place = present.trailing_zeros() as usize;
             present &= present - 1;
             rows.integers[place].set(row, record.integers[place]);
         }
-        rows.rest.set(row, record.rest);
-        rows.extra.set(row, record.extra);
+        if wanted.rest {
+            rows.rest.set(row, record.rest);
+        }
+        if wanted.extra {
+            rows.extra.set(row, record.extra);
+        }
         let mut marks = self.reading_marks
             | u16::from(record.form.bits()) << mark::FORM
             | if record.has_args { mark::ARGS } else { 0 };
@@ -151,7 +202,7 @@ impl Collector {
             _ => self.pair(record, row, process, cat),
         }
         // Old DFTracer traces name files in full with every event.
-        if record.fhash.is_none() && record.rest.contains("\"fname\":\"") {
+        if wanted.file && record.fhash.is_none() && record.rest.contains("\"fname\":\"") {
             self.file_by_name(record, row);
         }
     }

@@ -11,7 +11,7 @@ use crate::dictionary::Dictionary;
 use crate::input::{self, Part};
 use crate::pipeline;
 use crate::progress::{Progress, Silent};
-use crate::rows::Late;
+use crate::rows::{Late, Wanted};
 use crate::scan::Renumber;
 use crate::segment::Segment;
 use crate::source::TraceFile;
@@ -211,18 +211,20 @@ impl Run {
         if self.read().known {
             return Ok(());
         }
-        let gathered = pipeline::run(&streamed.files, self.threads, &facts::Survey, &*self.progress)?;
+        let gathered = pipeline::run(&streamed.files, self.threads, Wanted::SURVEY, &facts::Survey, &*self.progress)?;
         let metas: Vec<_> = gathered.states.into_iter().flatten().collect();
-        self.learn(&gathered.tables, &metas, &gathered.files, gathered.late);
+        self.learn(&gathered.tables, &metas, &gathered.files, gathered.late, true);
         Ok(())
     }
 
+    /// Takes up what a pass found out. `whole`: it looked at times and files, so that no other pass is needed to know them.
     pub(crate) fn learn(
         &self,
         tables: &pipeline::Tables,
         metas: &[crate::segment::GroupMeta],
         files: &[pipeline::FileFacts],
         late: Vec<Late>,
+        whole: bool,
     ) {
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
         if learned.known {
@@ -241,7 +243,7 @@ impl Run {
             late: Arc::new(late),
             times,
             sources: sources.collect(),
-            known: true,
+            known: whole,
         };
     }
 }

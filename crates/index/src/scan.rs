@@ -15,6 +15,7 @@ use arrow_array::{Array as _, ArrayRef, Int64Array, StringArray, UInt8Array, UIn
 use crate::column::Column;
 use crate::filter::{Compiled, Filter};
 use crate::pipeline::{self, Sink};
+use crate::rows::Wanted;
 use crate::run::{Content, Run};
 use crate::segment::{Columns, GroupMeta, Segment};
 use crate::{IndexError, Result};
@@ -376,15 +377,16 @@ impl Run {
         let compiled = Compiled::new(filter, &dictionary);
         let reader = Reader { columns: needed(request, &compiled), compiled: compiled.into(), request };
         let late = self.late();
+        let wanted = Wanted::of(&reader.columns);
         let sink = Fold { reader: &reader, late: &late, make, each, state: std::marker::PhantomData };
-        let gathered = pipeline::run(&streamed.files, threads, &sink, &*self.progress)?;
+        let gathered = pipeline::run(&streamed.files, threads, wanted, &sink, &*self.progress)?;
         let (mut states, mut metas) = (Vec::new(), Vec::new());
         let (groups, tables, facts, late) = (gathered.groups, gathered.tables, gathered.files, gathered.late);
         for (state, some) in gathered.states {
             states.push(state);
             metas.extend(some);
         }
-        self.learn(&tables, &metas, &facts, late);
+        self.learn(&tables, &metas, &facts, late, wanted.times && wanted.file);
         Ok((states, Effort { groups, groups_read: groups }))
     }
 }

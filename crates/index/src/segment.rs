@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{phase_bit, phase_code};
 use crate::dictionary::Process;
 use crate::pipeline::Maps;
-use crate::rows::Rows;
+use crate::rows::{Rows, Wanted};
 
 pub(crate) use idset::IdSet;
 pub(crate) use read::{Segment, strings_of};
@@ -62,7 +62,7 @@ pub(crate) struct Meta {
 }
 
 /// Turns collected rows into columns with common ids.
-pub(crate) fn columns(rows: Rows, maps: &Maps) -> (Columns, GroupMeta) {
+pub(crate) fn columns(rows: Rows, maps: &Maps, wanted: Wanted) -> (Columns, GroupMeta) {
     let count = rows.len();
     let mapped = |ids: Vec<u32>, map: &[u32]| {
         let ids: Vec<u32> = ids.into_iter().map(|id| map[id as usize]).collect();
@@ -72,15 +72,14 @@ pub(crate) fn columns(rows: Rows, maps: &Maps) -> (Columns, GroupMeta) {
     let (ts, dur) = (ts.finish(count), dur.finish(count));
     let (name, cat, process) = (mapped(name, &maps.names), mapped(cat, &maps.cats), mapped(process, &maps.processes));
     let file = file.finish(count, &maps.hashes);
-    let mut meta = GroupMeta {
-        rows: count as u64,
-        names: IdSet::of(&name),
-        cats: IdSet::of(&cat),
-        processes: IdSet::of(&process),
-        no_file: file.null_count() > 0,
-        files: IdSet::of(&file),
-        ..GroupMeta::default()
-    };
+    let mut meta = GroupMeta { rows: count as u64, ..GroupMeta::default() };
+    if wanted.meta {
+        meta.names = IdSet::of(&name);
+        meta.cats = IdSet::of(&cat);
+        meta.processes = IdSet::of(&process);
+        meta.no_file = file.null_count() > 0;
+        meta.files = IdSet::of(&file);
+    }
     let mut counts = [0u64; 256];
     let spans = [phase_code(weftline_format::Phase::Complete), phase_code(weftline_format::Phase::Begin)];
     for (row, code) in phase.iter().enumerate() {

@@ -39,7 +39,7 @@ impl Events {
         run: Arc<Run>,
         progress: Arc<Callback>,
         threads: usize,
-        columns: Option<&[String]>,
+        columns: Option<Vec<String>>,
         filter: Filter,
     ) -> PyResult<Events> {
         let assembler = Arc::new(Assembler::new(&run.dictionary(), columns)?);

@@ -71,14 +71,14 @@ fn width(time: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<i64>> {
 /// What is asked, of what Python gave.
 fn question(
     preset: Option<&str>,
-    views: &[String],
+    views: Vec<String>,
     time: Option<&Bound<'_, PyAny>>,
     condition: Option<&str>,
     from: Option<&Bound<'_, PyAny>>,
     to: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Question> {
     let width_ns = width(time, "time")?;
-    let views: Result<Vec<ViewType>, _> = views.iter().map(|name| ViewType::parse(name)).collect();
+    let views: Result<Vec<ViewType>, _> = views.into_iter().map(|name| ViewType::parse(&name)).collect();
     Ok(Question {
         preset: preset.map(Preset::parse).transpose().map_err(|error| failure::of_analysis(&error))?,
         views: views.map_err(|error| failure::of_analysis(&error))?,
@@ -134,12 +134,12 @@ impl Run {
         py: Python<'_>,
         preset: Option<&str>,
         views: Vec<String>,
-        time: Option<Bound<'_, PyAny>>,
+        time: Option<&Bound<'_, PyAny>>,
         r#where: Option<&str>,
-        from_: Option<Bound<'_, PyAny>>,
-        to: Option<Bound<'_, PyAny>>,
+        from_: Option<&Bound<'_, PyAny>>,
+        to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Report> {
-        let question = question(preset, &views, time.as_ref(), r#where, from_.as_ref(), to.as_ref())?;
+        let question = question(preset, views, time, r#where, from_, to)?;
         let title = self.title();
         py.detach(|| {
             let run = &*self.run;
@@ -156,16 +156,15 @@ impl Run {
     fn view(
         &self,
         py: Python<'_>,
-        view: String,
+        view: &str,
         preset: Option<&str>,
         layer: Option<&str>,
-        time: Option<Bound<'_, PyAny>>,
+        time: Option<&Bound<'_, PyAny>>,
         r#where: Option<&str>,
-        from_: Option<Bound<'_, PyAny>>,
-        to: Option<Bound<'_, PyAny>>,
+        from_: Option<&Bound<'_, PyAny>>,
+        to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        let asked = [view.clone()];
-        let question = question(preset, &asked, time.as_ref(), r#where, from_.as_ref(), to.as_ref())?;
+        let question = question(preset, vec![view.to_owned()], time, r#where, from_, to)?;
         let preset = question.preset.unwrap_or_else(|| Preset::detect(&self.run.dictionary()));
         if let Some(layer) = layer {
             let layers = preset.layers(&self.run.dictionary());
@@ -191,10 +190,10 @@ impl Run {
         &self,
         py: Python<'_>,
         views: Vec<String>,
-        time: Option<Bound<'_, PyAny>>,
+        time: Option<&Bound<'_, PyAny>>,
         r#where: Option<&str>,
     ) -> PyResult<Table> {
-        let asked = question(None, &views, time.as_ref(), r#where, None, None)?;
+        let asked = question(None, views, time, r#where, None, None)?;
         let views = asked.views;
         let metrics = HlmQuestion {
             width_ns: asked.width_ns.unwrap_or(SECOND),
@@ -213,21 +212,21 @@ impl Run {
     fn profiles(
         &self,
         py: Python<'_>,
-        time: Option<Bound<'_, PyAny>>,
-        period: Option<Bound<'_, PyAny>>,
+        time: Option<&Bound<'_, PyAny>>,
+        period: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let mut asked = ProfileQuestion::default();
-        asked.width_ns = width(time.as_ref(), "time")?.unwrap_or(asked.width_ns);
-        asked.period_ns = width(period.as_ref(), "period")?.unwrap_or(asked.period_ns);
+        asked.width_ns = width(time, "time")?.unwrap_or(asked.width_ns);
+        asked.period_ns = width(period, "period")?.unwrap_or(asked.period_ns);
         let table = py.detach(|| Profiles::of(&self.run, &asked).map(|profiles| profiles.table()));
         Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }
 
     /// Samples of hosts per time bucket.
     #[pyo3(signature = (*, time=None))]
-    fn system(&self, py: Python<'_>, time: Option<Bound<'_, PyAny>>) -> PyResult<Table> {
+    fn system(&self, py: Python<'_>, time: Option<&Bound<'_, PyAny>>) -> PyResult<Table> {
         let mut asked = SystemQuestion::default();
-        asked.width_ns = width(time.as_ref(), "time")?.unwrap_or(asked.width_ns);
+        asked.width_ns = width(time, "time")?.unwrap_or(asked.width_ns);
         let table = py.detach(|| SystemMetrics::of(&self.run, &asked).map(|metrics| metrics.table()));
         Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }
@@ -239,17 +238,17 @@ impl Run {
         py: Python<'_>,
         columns: Option<Vec<String>>,
         r#where: Option<&str>,
-        from_: Option<Bound<'_, PyAny>>,
-        to: Option<Bound<'_, PyAny>>,
+        from_: Option<&Bound<'_, PyAny>>,
+        to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Stream> {
         let origin = self.run.times().origin().unwrap_or(0);
         let on_clock = |time: Option<i64>| time.map(|time| origin.saturating_add(time));
-        let from = on_clock(times::maybe(from_.as_ref(), "from_")?);
-        let to = on_clock(times::maybe(to.as_ref(), "to")?);
+        let from = on_clock(times::maybe(from_, "from_")?);
+        let to = on_clock(times::maybe(to, "to")?);
         let filter = filter_of(r#where)?.with_time(from, to);
         let (run, progress) = (Arc::clone(&self.run), Arc::clone(&self.progress));
         let threads = self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        py.detach(|| Ok(Stream::new(Events::new(run, progress, threads, columns.as_deref(), filter)?)))
+        py.detach(|| Ok(Stream::new(Events::new(run, progress, threads, columns, filter)?)))
     }
 
     /// The answer of `weft-sql` to a query.

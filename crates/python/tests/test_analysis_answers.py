@@ -80,9 +80,9 @@ def read_polars(stream: Any) -> tuple[int, int, list[str]]:
 
 
 def read_duckdb(stream: Any) -> tuple[int, int, list[str]]:
-    taken = duckdb.sql("SELECT count(*), sum(dur_ns)::BIGINT, list_sort(list(DISTINCT name::VARCHAR)) FROM stream").fetchone()
-    assert taken is not None
-    return taken[0], taken[1], taken[2]
+    query = "SELECT count(*), sum(dur_ns)::BIGINT, list_sort(list(DISTINCT name::VARCHAR)) FROM stream"
+    [(rows, time, names)] = duckdb.sql(query).fetchall()
+    return rows, time, names
 
 
 READERS = [read_pyarrow, read_pandas, read_to_pandas, read_polars, read_duckdb]

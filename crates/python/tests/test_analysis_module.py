@@ -34,10 +34,6 @@ REVEALED = [
 ]  # fmt: skip
 
 
-def python(program: str, directory: Path, **variables: str) -> str:
-    return support.untraced(program, directory, **variables)
-
-
 def test_traced_programs_do_not_load_it(tmp_path: Path) -> None:
     program = """
     import sys, weftline
@@ -49,7 +45,7 @@ def test_traced_programs_do_not_load_it(tmp_path: Path) -> None:
     from weftline import *
     assert open is before and "open" not in weftline.__all__
     """
-    python(program, tmp_path)
+    support.untraced(program, tmp_path)
 
 
 def test_a_package_without_it_says_what_to_do(tmp_path: Path) -> None:
@@ -64,7 +60,7 @@ def test_a_package_without_it_says_what_to_do(tmp_path: Path) -> None:
     else:
         raise AssertionError("it was loaded")
     """
-    python(program, tmp_path)
+    support.untraced(program, tmp_path)
 
 
 ERRORS: list[tuple[str, type[Exception], str, Any]] = [

@@ -29,6 +29,8 @@ pub(crate) enum Op {
     /// A stream was told to have no buffer, or one below a page.
     NoBuffer,
     Open,
+    /// May make the file, which takes far longer.
+    OpenCreate,
     OpenFailed,
     /// Opened so that every write waits for the disk.
     OpenSync,
@@ -43,7 +45,7 @@ pub(crate) enum Op {
 impl Op {
     pub(crate) const READS: &'static [Op] = &[Op::Read, Op::SmallRead, Op::StreamRead, Op::Copy];
     pub(crate) const WRITES: &'static [Op] = &[Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Copy];
-    pub(crate) const OPENS: &'static [Op] = &[Op::Open, Op::OpenFailed, Op::OpenSync];
+    pub(crate) const OPENS: &'static [Op] = &[Op::Open, Op::OpenCreate, Op::OpenFailed, Op::OpenSync];
 
     pub(crate) fn is_metadata(self) -> bool {
         Op::OPENS.contains(&self) || matches!(self, Op::Close | Op::StatPath | Op::StatOpen | Op::Seek | Op::Metadata)
@@ -153,6 +155,7 @@ struct Columns {
 
 /// Set by `O_SYNC` as well; the same on all Linux machines that Weftline runs on.
 const O_DSYNC: i64 = 0o10000;
+const O_CREAT: i64 = 0o100;
 /// glibc's number of "no buffer".
 const IONBF: i64 = 2;
 
@@ -182,6 +185,7 @@ fn operation(
         Call::Buffering => return None,
         Call::Open if ret.is_some_and(|ret| ret < 0) => Op::OpenFailed,
         Call::Open if flags & O_DSYNC != 0 => Op::OpenSync,
+        Call::Open if flags & O_CREAT != 0 => Op::OpenCreate,
         Call::Open => Op::Open,
         Call::Close => Op::Close,
         Call::StatPath => Op::StatPath,

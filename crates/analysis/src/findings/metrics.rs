@@ -30,7 +30,17 @@ const CLASSES: [(&str, &[Op]); 9] = [
     ("data", &[Op::Read, Op::SmallRead, Op::StreamRead, Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Copy]),
     (
         "metadata",
-        &[Op::Open, Op::OpenFailed, Op::OpenSync, Op::Close, Op::StatPath, Op::StatOpen, Op::Seek, Op::Metadata],
+        &[
+            Op::Open,
+            Op::OpenCreate,
+            Op::OpenFailed,
+            Op::OpenSync,
+            Op::Close,
+            Op::StatPath,
+            Op::StatOpen,
+            Op::Seek,
+            Op::Metadata,
+        ],
     ),
     ("open", Op::OPENS),
     ("close", &[Op::Close]),

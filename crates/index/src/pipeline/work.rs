@@ -12,7 +12,7 @@ use weftline_format::source::{Block, Packed, Source};
 
 use super::{FileFacts, Maps, Shared, Sink, columns_of};
 use crate::inflate;
-use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher};
+use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher, Wanted};
 use crate::source::{self, MAX_CARRY, TraceFile, Work};
 use crate::{IndexError, Result};
 
@@ -52,6 +52,7 @@ struct Seen {
 
 pub(super) struct Worker<'a, S: Sink> {
     files: &'a [TraceFile],
+    wanted: Wanted,
     shared: &'a Shared,
     sink: &'a S,
     state: S::State,
@@ -65,13 +66,14 @@ pub(super) struct Worker<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> Worker<'a, S> {
-    pub(super) fn new(files: &'a [TraceFile], shared: &'a Shared, sink: &'a S) -> Worker<'a, S> {
+    pub(super) fn new(files: &'a [TraceFile], wanted: Wanted, shared: &'a Shared, sink: &'a S) -> Worker<'a, S> {
         Worker {
             files,
+            wanted,
             shared,
             sink,
             state: sink.begin(),
-            collector: Collector::new(),
+            collector: Collector::new(wanted),
             maps: Maps::default(),
             quick: Quick::new(Reading::default()),
             seen: Seen::default(),
@@ -302,7 +304,7 @@ impl<'a, S: Sink> Worker<'a, S> {
             let group = state.groups;
             state.groups += 1;
             drop(state);
-            let (columns, meta, loose) = columns_of(&mut self.collector, &self.maps);
+            let (columns, meta, loose) = columns_of(&mut self.collector, &self.maps, self.wanted);
             if !loose.is_empty() {
                 self.stitch(task, group, loose);
             }

@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, FORMAT, SegmentEntry, SourceEntry, Stat, mark_of};
 use crate::input::Part;
 use crate::pipeline;
 use crate::progress::Progress;
+use crate::rows::Wanted;
 use crate::segment::SegmentWriter;
 use crate::source::TraceFile;
 use crate::{IndexError, Result};
@@ -196,7 +197,7 @@ fn write_segment(
         .map_err(IndexError::io(directory))?;
     let name = stem.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let writer = SegmentWriter::create(directory, &name)?;
-    let gathered = pipeline::run(&files, threads, &writer, progress)?;
+    let gathered = pipeline::run(&files, threads, Wanted::ALL, &writer, progress)?;
     let bytes = writer.finish(directory, &name, &gathered.tables, &gathered.late)?;
     let sources: Vec<SourceEntry> = pieces
         .iter()

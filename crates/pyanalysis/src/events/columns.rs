@@ -153,18 +153,18 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    pub(super) fn new(dictionary: &Dictionary, columns: Option<&[String]>) -> PyResult<Assembler> {
-        let columns: Vec<&str> = match columns {
-            Some([]) => return Err(PyValueError::new_err("columns is empty; name some, or leave it out for all")),
-            Some(columns) => columns.iter().map(String::as_str).collect(),
-            None => COLUMNS.to_vec(),
-        };
+    pub(super) fn new(dictionary: &Dictionary, columns: Option<Vec<String>>) -> PyResult<Assembler> {
+        let columns = columns.unwrap_or_else(|| COLUMNS.map(str::to_owned).to_vec());
+        if columns.is_empty() {
+            return Err(PyValueError::new_err("columns is empty; name some, or leave it out for all"));
+        }
         let unknown = |name: &str| {
             PyValueError::new_err(format!("events have no column {name:?}; they have {}", COLUMNS.join(", ")))
         };
         let origins = columns.iter().map(|name| origin(name).ok_or_else(|| unknown(name)));
         let origins: Vec<Origin> = origins.collect::<PyResult<_>>()?;
-        let fields = columns.iter().zip(&origins).map(|(name, origin)| Field::new(*name, origin.data_type(), true));
+        let fields = columns.into_iter().zip(&origins).map(|(name, origin)| Field::new(name, origin.data_type(), true));
+        let fields: Vec<Field> = fields.collect();
         let uses = |origin: Origin| origins.contains(&origin);
         let strings = |strings: &Strings, used: bool, what: &str| -> PyResult<Arc<StringArray>> {
             let none = Strings::default();
@@ -177,7 +177,7 @@ impl Assembler {
         });
         let host_of = host_of.collect();
         Ok(Assembler {
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema: Arc::new(Schema::new(fields)),
             names: strings(&dictionary.names, uses(Origin::Name), "names")?,
             cats: strings(&dictionary.cats, uses(Origin::Cat), "categories")?,
             paths: strings(&dictionary.files, uses(Origin::Path), "paths")?,

@@ -21,6 +21,8 @@ type Rows = BTreeMap<u32, Row>;
 
 /// A view of fewer rows says nothing about its rows.
 const FEWEST_ROWS: usize = 4;
+/// A script's commands are periods of their own; only in a longer run is a slow one an exception.
+const FEWEST_PERIODS: usize = 20;
 
 /// A row: what its calls took, and what they would have taken at the usual time of each operation in each program.
 #[derive(Default)]
@@ -83,7 +85,8 @@ fn view(
     let (evidence, config) = (case.evidence, case.config);
     let mut all = Tally::default();
     rows.values().for_each(|row| all.add(&row.tally));
-    if rows.len() < FEWEST_ROWS || all.ns == 0 || all.calls == 0 {
+    let fewest = if rows_are == "periods" { FEWEST_PERIODS } else { FEWEST_ROWS };
+    if rows.len() < fewest || all.ns == 0 || all.calls == 0 {
         return None;
     }
     let (mut odd, mut sum, mut worst) = (BTreeSet::new(), Tally::default(), 0.0f64);
