@@ -1,5 +1,6 @@
 """``weftline._analysis`` as a part of the package: not loaded by programs that are traced, honest when it fails, out of the way while it works."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -165,6 +166,19 @@ def test_the_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert "indexing" in drawn and "50 of 100 MB" in drawn and drawn.endswith("\r")
     # Neither a terminal nor a notebook.
     assert analysis._listener(None) is None and analysis._listener(False) is None
+
+
+def test_the_examples_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    golden.trace("posix_small", tmp_path).rename(tmp_path / "RUN")
+    monkeypatch.chdir(tmp_path)
+    text = (golden.GOLDEN.parents[2] / "docs/analyse-python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 4
+    known: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, known)
+    assert len(known["frame"]) > 0 and len(known["seconds"]) > 0 and known["slowest"]["count"] > 0
+    assert "findings" in capsys.readouterr().out
 
 
 def test_runs_that_weft_made(tmp_path: Path) -> None:
