@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use weftline_analysis::condition::Condition;
+use weftline_analysis::hlm::ViewType;
+use weftline_analysis::presets::Preset;
 
 /// Trace a program tree and see where the time and the bytes went.
 #[derive(Debug, Parser)]
@@ -223,11 +226,11 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
     /// The layers of the job: posix, dlio, ai, auto [default: what the trace's categories speak for]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) preset: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = parse_preset)]
+    pub(crate) preset: Option<Preset>,
     /// Add a view: time_range, proc_name, file_name, file_dir, file_pattern, host_name, rank, epoch, step (may be repeated)
-    #[arg(long, value_name = "VIEW")]
-    pub(crate) view: Vec<String>,
+    #[arg(long, value_name = "VIEW", value_parser = parse_view)]
+    pub(crate) view: Vec<ViewType>,
     /// Width of a time step, such as 1s or 200ms [default: about sixty steps; 1s for views]
     #[arg(long, value_name = "TIME", value_parser = parse_step)]
     pub(crate) time: Option<Duration>,
@@ -238,8 +241,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) to: Option<Duration>,
     /// Only events for which this holds, in SQL's words: columns name, cat, path, host, pid, tid, rank, ts_ns, dur_ns, size, ret, …
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
+    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
+    pub(crate) condition: Option<Condition>,
     /// Rows of each list of the largest
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
@@ -354,6 +357,18 @@ fn parse_size(text: &str) -> Result<u64, String> {
     let number: f64 = digits.parse().map_err(|_| "use a number such as 500M or 1.5G".to_string())?;
     let bytes = number * f64::from(1u32 << (unit % 30)) * if unit >= 30 { (1u64 << 30) as f64 } else { 1.0 };
     if bytes < 1_048_576.0 { Err("at least 1M is needed".into()) } else { Ok(bytes as u64) }
+}
+
+fn parse_preset(name: &str) -> Result<Preset, String> {
+    Preset::parse(name).map_err(|error| error.to_string())
+}
+
+fn parse_view(name: &str) -> Result<ViewType, String> {
+    ViewType::parse(name).map_err(|error| error.to_string())
+}
+
+fn parse_condition(text: &str) -> Result<Condition, String> {
+    Condition::parse(text).map_err(|error| error.to_string())
 }
 
 /// A time that is not zero.

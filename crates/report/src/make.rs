@@ -17,7 +17,7 @@ const ROWS: usize = 10;
 pub fn report(title: &str, run: &Run, summary: &Summary, views: Vec<(String, Table)>, verdict: &Verdict) -> Report {
     let mut sections = Vec::new();
     for (key, table) in summary.tables() {
-        sections.extend(section(key, table, summary));
+        sections.extend(section(key, &table, summary));
     }
     for (key, table) in views {
         sections.push(view(key, table));
@@ -108,7 +108,7 @@ fn traces(run: &Run, summary: &Summary) -> Fact {
 }
 
 /// A table of the summary as people see it; the job itself is told as facts.
-fn section(key: &str, table: Table, summary: &Summary) -> Option<Section> {
+fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
     let make = |title: &str, columns: &[&'static str], note: Option<&str>| Section {
         key: key.to_owned(),
         title: title.to_owned(),
@@ -140,11 +140,11 @@ fn section(key: &str, table: Table, summary: &Summary) -> Option<Section> {
                 None,
             )
         },
-        "sizes" => transfer_sizes(&table)?,
+        "sizes" => transfer_sizes(table)?,
         "top_files" => make("files by time", &with(&["file_name"]), None),
         "top_directories" => make("directories by time", &with(&["file_dir", "files"]), None),
         "top_processes" if table.rows > 1 => make("processes by time", &with(&["process"]), None),
-        "timeline" => timeline(&table, summary),
+        "timeline" => timeline(table, summary),
         "stragglers" => make(
             "stragglers",
             &["kind", "name", "time", "median", "ratio", "z_score"],

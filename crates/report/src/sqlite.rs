@@ -43,9 +43,25 @@ fn fill(report: &Report, path: &Path) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)?;
     let transaction = connection.transaction()?;
     for (key, table) in crate::make::tables(report) {
-        fill_table(&transaction, &key, &table)?;
+        for (part, columns) in parts(&table).into_iter().enumerate() {
+            let key = if part == 0 { key.clone() } else { format!("{key}_{}", part + 1) };
+            fill_table(&transaction, &key, &columns)?;
+        }
     }
     transaction.commit()
+}
+
+/// Columns of a table at most: SQLite takes 2000.
+const MOST_COLUMNS: usize = 1900;
+
+/// A table too wide for SQLite becomes several; each has the first column, by which they can be joined.
+fn parts(table: &Table) -> Vec<Table> {
+    if table.columns.len() <= MOST_COLUMNS {
+        return vec![table.clone()];
+    }
+    let (first, others) = table.columns.split_at(1);
+    let part = |some: &[(String, ColumnValues)]| Table { columns: [first, some].concat(), rows: table.rows };
+    others.chunks(MOST_COLUMNS - 1).map(part).collect()
 }
 
 fn fill_table(connection: &Connection, key: &str, table: &Table) -> rusqlite::Result<()> {

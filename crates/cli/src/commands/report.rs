@@ -6,10 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use weftline_analysis::condition::Condition;
 use weftline_analysis::findings::{self, Config};
-use weftline_analysis::hlm::ViewType;
-use weftline_analysis::presets::Preset;
 use weftline_analysis::summary::{Question, Summary, view_tables};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_index::{Filter, Run};
@@ -22,7 +19,7 @@ use crate::{ledger, opening, rundir, summary};
 
 /// Runs the verb.
 pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
-    let (question, config) = (question(args)?, config(args)?);
+    let (question, config) = (question(args), config(args)?);
     let run = opening::open(&args.open)?;
     let shown = opening::named(&args.open)?;
     let title = shown.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
@@ -37,23 +34,19 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn question(args: &ReportArgs) -> anyhow::Result<Question> {
-    let views = args.view.iter().map(|view| ViewType::parse(view)).collect::<Result<_, _>>()?;
+fn question(args: &ReportArgs) -> Question {
     let nanoseconds = |time: &std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    let filter = match &args.condition {
-        Some(text) => Condition::parse(text).context("--where")?.filter(Filter::default()),
-        None => Filter::default(),
-    };
-    Ok(Question {
-        preset: args.preset.as_deref().map(Preset::parse).transpose()?,
-        views,
+    let filter = args.condition.as_ref().map(|condition| condition.filter(Filter::default()));
+    Question {
+        preset: args.preset,
+        views: args.view.clone(),
         width_ns: args.time.as_ref().map(nanoseconds),
         from: args.from.as_ref().map(nanoseconds),
         to: args.to.as_ref().map(nanoseconds),
-        filter,
+        filter: filter.unwrap_or_default(),
         top: args.top,
         ..Question::default()
-    })
+    }
 }
 
 fn config(args: &ReportArgs) -> anyhow::Result<Config> {
