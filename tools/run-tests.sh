@@ -16,15 +16,18 @@ python=${WEFT_VENV:-target/venv}/bin/python3
 try "$python" -m unittest discover --start-directory tools/perfetto
 try "$python" -m unittest discover --start-directory bench
 
+# DataFusion is built without optimisation (see `profile.sql` in Cargo.toml), so its crate is tested apart; it comes first, because
+# tests of the Python package and the examples of docs/analysis.md use its program.
+try cargo test --profile sql --package weftline-sql --quiet
+WEFT_SQL=$(dirname "$(dirname "$(realpath "$WEFT_BIN")")")/sql/weft-sql
+export WEFT_SQL
+
 package=$(realpath --no-symlinks "${WEFT_PACKAGE:-target/venv-package}")/bin/python3
 export PYTHONDONTWRITEBYTECODE=1
 for tests in crates/python/tests compat/tests; do
     try env --chdir="$tests" "$package" -m pytest -p no:cacheprovider -q
 done
 
-# DataFusion is built without optimisation (see `profile.sql` in Cargo.toml), so its crate is tested apart; its binary comes first, because
-# the examples of docs/analysis.md use it.
-try cargo test --profile sql --package weftline-sql --quiet
 if cargo nextest --version >/dev/null 2>&1; then
     # nextest does not run documentation tests.
     try cargo test --workspace --exclude weftline-sql --doc --quiet

@@ -97,7 +97,9 @@ fn write_rows(out: &mut String, section: &Section) {
     let columns: Vec<&str> = section.columns.iter().copied().filter(|name| table.column(name).is_some()).collect();
     out.push_str("<table>\n<tr>");
     for name in &columns {
-        let _ = write!(out, "<th>{}</th>", escape(&heading(name)));
+        let is_text = (0..table.rows).any(|row| matches!(table.get(row, name), Field::Text(_)));
+        let class = if is_text { "" } else { " class=\"n\"" };
+        let _ = write!(out, "<th{class}>{}</th>", escape(&heading(name)));
     }
     out.push_str("</tr>\n");
     let bars = (section.shape == Shape::Bars).then(|| columns.get(1).copied()).flatten();
@@ -177,7 +179,7 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem aut
 h1 { font-size: 1.3rem; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 1.8rem 0 .5rem; }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { opacity: .65; } dd { margin: 0; } .bad { color: var(--bad); font-weight: 600; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } th { text-align: left; opacity: .65; font-weight: 500; }
-th, td { padding: .18rem .6rem .18rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } td.n { text-align: right; white-space: nowrap; }
+th, td { padding: .18rem .6rem .18rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } th.n, td.n { text-align: right; } td.n { white-space: nowrap; }
 td[style] { background: linear-gradient(to right, color-mix(in srgb, var(--mark) 35%, transparent) var(--part), transparent 0); }
 svg { width: 100%; height: 90px; display: block; border-bottom: 1px solid var(--line); } path { fill: var(--mark); fill-opacity: .55; }
 figure { margin: 0 0 1rem; } figcaption, .note, .axis { opacity: .7; font-size: .9em; } .axis { display: flex; justify-content: space-between; }
