@@ -22,6 +22,8 @@ use crate::flat::flat_view;
 use crate::group::host_text;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
+use crate::profiles::{ProfileQuestion, Profiles};
+use crate::system::{self, SystemMetrics, SystemQuestion};
 use crate::views::Views;
 use crate::{AnalysisError, Result, Table};
 use layers::LayerSummer;
@@ -243,7 +245,8 @@ fn time_filter(question: &Question, origin: i64) -> Filter {
     question.filter.clone().with_time(on_clock(question.from), on_clock(question.to))
 }
 
-/// The views that a question asks for: their names (`LAYER_VIEW`, and `flat_VIEW` for all layers side by side) and tables.
+/// The views that a question asks for: their names (`LAYER_VIEW`, and `flat_VIEW` for all layers side by side) and tables. Samples of hosts
+/// are beside the layers in a view by time; these and calls that the tracer aggregated are tables of their own as well.
 pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)>> {
     if question.views.is_empty() {
         return Ok(Vec::new());
@@ -261,6 +264,8 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
     let hlm = Hlm::of(run, &asked)?;
     let views = Views::new(&hlm);
     let layers = preset.layers(&dictionary);
+    let metrics = SystemMetrics::of(run, &SystemQuestion { width_ns: asked.width_ns, ..SystemQuestion::default() })?;
+    let has_samples = metrics.table().rows > 0;
     let mut tables = Vec::new();
     for view in &question.views {
         for layer in &layers {
@@ -270,7 +275,17 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
             }
         }
         let wall = wall_times(run, question, *view)?;
-        tables.push((format!("flat_{}", view.name()), flat_view(&views, &layers, *view, wall.as_ref())));
+        let mut flat = flat_view(&views, &layers, *view, wall.as_ref());
+        if *view == ViewType::TimeRange && has_samples {
+            system::join(&mut flat, &metrics);
+        }
+        tables.push((format!("flat_{}", view.name()), flat));
+    }
+    let profiles = Profiles::of(run, &ProfileQuestion::default())?.table();
+    for (name, table) in [("profiles", profiles), ("system", metrics.table())] {
+        if table.rows > 0 {
+            tables.push((name.to_owned(), table));
+        }
     }
     Ok(tables)
 }

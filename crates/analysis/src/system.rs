@@ -12,7 +12,7 @@ use crate::Result;
 use crate::group::host_text;
 use crate::group::scan::number;
 use crate::records::{Record, as_number, record_filter, record_of, text};
-use crate::table::Table;
+use crate::table::{ColumnValues, Table};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -134,9 +134,65 @@ impl SystemMetrics {
     }
 }
 
+/// Adds the metrics to a table of time buckets: the mean over hosts, the most for what is a most. Buckets without samples have none.
+pub fn join(table: &mut Table, metrics: &SystemMetrics) {
+    let Some(ColumnValues::Int(buckets)) = table.column("time_range").cloned() else { return };
+    let all = metrics.table();
+    let Some(ColumnValues::Int(sampled)) = all.column("time_range") else { return };
+    let mut rows: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (row, bucket) in sampled.iter().enumerate() {
+        if let Some(bucket) = bucket {
+            rows.entry(*bucket).or_default().push(row);
+        }
+    }
+    for (name, values) in all.columns.iter().filter(|(name, _)| name.starts_with("sys_")) {
+        let joined = |bucket: &Option<i64>| {
+            let numbers = rows.get(bucket.as_ref()?)?.iter().filter_map(|row| values.get(*row).number());
+            if name.ends_with("_max") {
+                return numbers.max_by(f64::total_cmp);
+            }
+            let mut mean = Mean::default();
+            numbers.for_each(|number| mean.add(number));
+            mean.value()
+        };
+        let column: Vec<Option<f64>> = buckets.iter().map(joined).collect();
+        table.floats(name.clone(), column.into_iter());
+    }
+}
+
 /// A quantile of sorted values, between two of them where it falls there.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let at = share * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     Some(low + (high - low) * at.fract())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_to_their_buckets() {
+        let bucket = |idle: f64, cores: &[f64]| {
+            let mut bucket = Bucket::default();
+            bucket.means[3].add(idle);
+            for (core, value) in cores.iter().enumerate() {
+                bucket.cores.entry(format!("cpu-{core}")).or_default().add(*value);
+            }
+            bucket
+        };
+        let rows = [
+            (("a".to_owned(), 1), bucket(10.0, &[1.0, 2.0])),
+            (("b".to_owned(), 1), bucket(30.0, &[5.0])),
+            (("a".to_owned(), -1), bucket(90.0, &[])),
+        ];
+        let metrics = SystemMetrics { rows: rows.into_iter().collect() };
+        let mut table = Table::with_rows(2);
+        table.ints("time_range", [Some(0), Some(1)].into_iter());
+        join(&mut table, &metrics);
+        let value = |row, name| table.get(row, name).number();
+        assert_eq!((value(0, "sys_cpu_idle_pct"), value(1, "sys_cpu_idle_pct")), (None, Some(20.0)));
+        assert_eq!(value(1, "sys_core_iowait_pct_max"), Some(5.0));
+        assert_eq!(value(1, "sys_mem_dirty"), None);
+    }
 }

@@ -34,6 +34,7 @@ struct RunInfo<'a> {
     lost: u64,
     manifest: &'a RunManifest,
     coverage: ledger::Ledger,
+    index: IndexInfo,
     supervisors: &'a [SupervisorRecord],
 }
 
@@ -56,6 +57,7 @@ fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
             lost: totals.lost(),
             manifest: &manifest,
             coverage,
+            index: index_of(&[run.to_owned()]),
             supervisors: &records,
         };
         serde_json::to_writer_pretty(&mut out, &info)?;
@@ -63,6 +65,7 @@ fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
         return Ok(());
     }
     let paint = terminal.stdout();
+    let index = index_of(&[run.to_owned()]);
     let command: Vec<String> = manifest.command.iter().map(|word| terminal::printable(word)).collect();
     writeln!(out, "{}  {}", paint.dim("  command"), command.join(" "))?;
     writeln!(out, "{}  {} on {}, {}", paint.dim("  started"), manifest.created, manifest.host, manifest.tool_version)?;
@@ -70,8 +73,45 @@ fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
         let size = manifest.launcher.world_size.map(|size| format!(" of {size}")).unwrap_or_default();
         writeln!(out, "{}  rank {rank}{size} ({})", paint.dim(" launcher"), manifest.launcher.kind)?;
     }
+    writeln!(out, "{}  {}", paint.dim("    index"), index.shown())?;
     write!(out, "{}", summary::text(&run.display().to_string(), trace_bytes, &records, paint))?;
     Ok(())
+}
+
+/// The state of an index, without building it.
+#[derive(Default, Serialize)]
+struct IndexInfo {
+    directory: Option<PathBuf>,
+    bytes: u64,
+    rows: u64,
+    files: usize,
+    /// Trace files that the next question would read.
+    files_to_read: usize,
+}
+
+impl IndexInfo {
+    fn shown(&self) -> String {
+        let (bytes, rows) = (terminal::bytes(self.bytes), terminal::count(self.rows));
+        match (&self.directory, self.files_to_read) {
+            (None, _) => "none yet; the first `weft report` builds it".to_owned(),
+            (Some(place), 0) => format!("{rows} events in {bytes}, current ({})", place.display()),
+            (Some(place), some) => {
+                format!("{rows} events in {bytes}, {some} of {} files to be read ({})", self.files, place.display())
+            }
+        }
+    }
+}
+
+fn index_of(named: &[PathBuf]) -> IndexInfo {
+    // What cannot be looked at has no index that anybody could use.
+    let parts = weftline_index::Run::peek(named, &[]).unwrap_or_default();
+    parts.into_iter().fold(IndexInfo::default(), |sum, part| IndexInfo {
+        directory: sum.directory.or(part.directory),
+        bytes: sum.bytes + part.catalog.bytes(),
+        rows: sum.rows + part.catalog.rows(),
+        files: sum.files + part.files,
+        files_to_read: sum.files_to_read + part.to_read,
+    })
 }
 
 /// What can be told of trace files without a manifest.
