@@ -10,9 +10,12 @@ WEFT   := $(TARGET)/release/weft
 # `weft run` finds its library beside itself, so tests and demos need only the path of `weft`.
 PRODUCT := --release --package weftline-cli --package weftline-preload \
 	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
+# `--kernel` is built where clang is (WEFT_CLANG names another one); KERNEL= leaves it out.
+KERNEL := $(if $(shell command -v $(or $(WEFT_CLANG),clang)),--features weftline-cli/kernel)
+PRODUCT += $(KERNEL)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis install clean
+.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +23,7 @@ help: ## show this list
 build: ## build weft and the library it injects (target/release)
 	@command -v cc >/dev/null || tools/debian-packages.sh gcc libc6-dev
 	$(CARGO) build $(PRODUCT)
+	@ln -sf libweft.so $(TARGET)/release/libweft.so.0 # its name for the loader: woven programs run from here as well
 
 sql: ## build weft-sql, which answers `weft query` (about 20 minutes on two processors: DataFusion)
 	$(CARGO) build --release --package weftline-sql
@@ -28,10 +32,18 @@ demo: build ## trace a small training job with worker processes and print the su
 	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3
 	@WEFT=$(WEFT) PYTHON=$(PYTHON) examples/demo.sh
 
-test: build ## install what the tests need and run them all
+setup: ## install what the tests need
 	@WEFT_VENV=$(TARGET)/venv tools/setup-test-machine.sh
+
+# The build comes behind the setup and in a make of its own: whether clang is there decides what is built.
+test: setup ## install what the tests need and run them all
+	@$(MAKE) --no-print-directory build
 	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/venv-package
 	WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package tools/run-tests.sh
+
+weave: ## build the weaver for C and C++: a plugin for each clang of Debian (14, 15, 16, 19) and any other LLVM found
+	@tools/debian-packages.sh g++ $(foreach major,$(shell tools/weave.sh --majors),clang-$(major) llvm-$(major)-dev)
+	@CARGO_TARGET_DIR=$(TARGET) tools/weave.sh
 
 wheels: ## build the Python wheels (target/wheels) and try them in every Python there is
 	@tools/debian-packages.sh binutils python3-venv
@@ -44,7 +56,12 @@ check-fmt:
 	$(CARGO) fmt --all --check
 
 check-clippy:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(KERNEL) -- -D warnings
+
+# Apart from `check`, because it needs LLVM's headers.
+check-weave: weave ## formatting and lints of the weaver
+	$(CARGO) fmt --manifest-path weave/Cargo.toml --check
+	WEFT_LLVM_CONFIG=$$(command -v llvm-config-19) $(CARGO) clippy --manifest-path weave/Cargo.toml --all-targets --target-dir $(TARGET)/weave/build -- -D warnings
 
 check-tidy: build
 	$(CARGO) xtask tidy
@@ -61,12 +78,19 @@ bench-annotate: build wheels ## measure the cost of annotations beside DFTracer,
 	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels \
 		--rust $(TARGET)/release/examples/span_cost $(BENCH_ARGS)
 
+bench-collect: build ## measure what sampling costs beside a minimal Python sampler (ten minutes)
+	@tools/debian-packages.sh gcc libc6-dev
+	$(PYTHON) bench/collect/bench.py --weft $(WEFT) --work $(TARGET)/bench-collect $(BENCH_ARGS)
+
 bench-analysis: build ## measure what an analysis costs beside dftracer-utils, dfanalyzer, DuckDB and Polars (a quarter of an hour)
 	@tools/debian-packages.sh gzip isal libdeflate-tools python3-venv
 	$(CARGO) build --release --package weftline-format --example generate_trace
 	$(CARGO) build --release --package weftline-analysis --example group_by
 	$(PYTHON) bench/analysis/bench.py --weft $(WEFT) --work $(TARGET)/bench-analysis --group-by $(TARGET)/release/examples/group_by \
 		--generator $(TARGET)/release/examples/generate_trace $(BENCH_ARGS)
+
+bench-weave: build weave ## measure the cost of woven calls beside -finstrument-functions of clang and gcc
+	$(PYTHON) bench/weave/bench.py --weft $(WEFT) --work $(TARGET)/bench-weave $(BENCH_ARGS)
 
 install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'

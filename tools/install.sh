@@ -45,6 +45,16 @@ done
 filled "$capi/weft.pc.in" lib/pkgconfig/weft.pc
 install -D -m 644 "$capi/cmake/WeftConfig.cmake" "$prefix/lib/cmake/Weft/WeftConfig.cmake"
 filled "$capi/cmake/WeftConfigVersion.cmake.in" lib/cmake/Weft/WeftConfigVersion.cmake
+install -D -m 644 "$capi/cmake/WeftlineConfig.cmake" "$prefix/lib/cmake/Weftline/WeftlineConfig.cmake"
+filled "$capi/cmake/WeftConfigVersion.cmake.in" lib/cmake/Weftline/WeftlineConfigVersion.cmake
+
+# The weaver's plugins, one for each major version of LLVM that `make weave` found; `weft weave --setup` builds others.
+for plugin in "$built"/../weave/*/libweft_weave.so; do
+    [ -f "$plugin" ] || continue
+    major=$(basename "$(dirname "$plugin")")
+    install -D -m 755 "$plugin" "$prefix/lib/weftline/weave/$major/libweft_weave.so"
+    ln -sf libweft_weave.so "$prefix/lib/weftline/weave/$major/libWeavePass.so"
+done
 
 # Drop-ins, in a place of their own: they must not shadow a real DFTracer or PerfFlowAspect.
 compat=lib/weftline/compat

@@ -22,17 +22,23 @@ try cargo test --profile sql --package weftline-sql --quiet
 WEFT_SQL=$(dirname "$(dirname "$(realpath "$WEFT_BIN")")")/sql/weft-sql
 export WEFT_SQL
 
+# The weaver is a workspace of its own. setup-test-machine.sh installs all of these compilers, so a missing one is an error.
+# shellcheck disable=SC2046  # a list of numbers
+try tools/weave.sh --test --target "$(dirname "$(dirname "$(realpath "$WEFT_BIN")")")" $(tools/weave.sh --majors)
+
 package=$(realpath --no-symlinks "${WEFT_PACKAGE:-target/venv-package}")/bin/python3
 export PYTHONDONTWRITEBYTECODE=1
 for tests in crates/python/tests compat/tests; do
     try env --chdir="$tests" "$package" -m pytest -p no:cacheprovider -q
 done
 
+# Kernel tracepoints are built with clang, which setup-test-machine.sh installs.
+kernel=weftline-cli/kernel
 if cargo nextest --version >/dev/null 2>&1; then
     # nextest does not run documentation tests.
-    try cargo test --workspace --exclude weftline-sql --doc --quiet
-    try cargo nextest run --workspace --exclude weftline-sql --no-fail-fast "$@"
+    try cargo test --workspace --exclude weftline-sql --features "$kernel" --doc --quiet
+    try cargo nextest run --workspace --exclude weftline-sql --features "$kernel" --no-fail-fast "$@"
 else
-    try cargo test --workspace --exclude weftline-sql --no-fail-fast "$@"
+    try cargo test --workspace --exclude weftline-sql --features "$kernel" --no-fail-fast "$@"
 fi
 exit "$failed"

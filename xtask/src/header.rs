@@ -11,13 +11,15 @@ const TEMPLATE: &str = "crates/capi/include/weft.h.in";
 const HEADER: &str = "crates/capi/include/weft.h";
 const SPANS: &str = "crates/capi/src/span.rs";
 const SESSIONS: &str = "crates/capi/src/session.rs";
+const WOVEN: &str = "crates/capi/src/woven.rs";
 const KINDS: &str = "crates/recorder/src/annotation.rs";
 
 /// Longest line of a comment.
 const WIDTH: usize = 120;
 
 /// Rust types of signatures, and what C calls them.
-const TYPES: [(&str, &str); 10] = [
+const TYPES: [(&str, &str); 11] = [
+    ("*mut Woven", "weft_woven *"),
     ("*mut Span", "weft_span *"),
     ("*mut Site", "weft_site *"),
     ("*const c_char", "const char *"),
@@ -41,7 +43,8 @@ pub(crate) fn expected() -> Result<(PathBuf, String), String> {
         .replace("@GENERATED@", "Made by `cargo xtask docs` from weft.h.in and the library's source; do not edit.")
         .replace("@SPAN_WORDS@", words)
         .replace("@KINDS@", &kinds(&read(KINDS)?)?)
-        .replace("@FUNCTIONS@", &functions.join("\n\n"));
+        .replace("@FUNCTIONS@", &functions.join("\n\n"))
+        .replace("@WOVEN@", &declarations(&read(WOVEN)?)?.join("\n\n"));
     Ok((repo::root().join(HEADER), text))
 }
 

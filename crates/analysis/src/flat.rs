@@ -40,7 +40,21 @@ pub fn flat_view(views: &Views<'_>, layers: &[Layer], view: ViewType, wall: Opti
         maker.shares(&mut table, layer);
     }
     if let Some(wall) = wall {
-        maker.wall(&mut table, wall, &places);
+        // Rows in which a layer has calls of which only totals are known: their wall time is not. Totals may not tell their file, epoch
+        // or step, so there any of them leaves open what a layer above did alone.
+        let by_process = view == ViewType::TimeRange || view.is_process_based();
+        let unknown: Vec<Vec<bool>> = all
+            .iter()
+            .zip(layers)
+            .map(|(one, layer)| {
+                let mut rows = vec![!by_process && views.has_totals(layer); places.len()];
+                for (key, metric) in one.rows.iter().zip(&one.metrics[0].1) {
+                    rows[places[key]] |= metric.as_ref().is_some_and(|metric| metric.stats.totals() > 0);
+                }
+                rows
+            })
+            .collect();
+        maker.wall(&mut table, wall, &places, &unknown);
     }
     table
 }
@@ -122,13 +136,18 @@ impl Maker<'_> {
         }
     }
 
-    fn wall(&self, table: &mut Table, wall: &WallTimes, places: &BTreeMap<RowKey, usize>) {
-        let column = |layer: usize, of: &dyn Fn(&Wall) -> i128| -> Numbers {
-            let rows = places.keys().map(|row| wall.get(row).map(|walls| &walls[layer]));
-            rows.map(|found| found.filter(|found| found.union > 0).map(|found| seconds(of(found)))).collect()
+    fn wall(&self, table: &mut Table, wall: &WallTimes, places: &BTreeMap<RowKey, usize>, unknown: &[Vec<bool>]) {
+        // `needed`: the layers whose ranges of time a value follows from.
+        let column = |layer: usize, needed: &[usize], of: &dyn Fn(&Wall) -> i128| -> Numbers {
+            let rows = places.keys().enumerate().map(|(row, key)| {
+                let known = !needed.iter().any(|layer| unknown[*layer][row]);
+                wall.get(key).map(|walls| &walls[layer]).filter(|found| known && found.union > 0)
+            });
+            rows.map(|found| found.map(|found| seconds(of(found)))).collect()
         };
         let place = |name: &str| self.layers.iter().position(|layer| layer.name == name);
-        let unions: Vec<Numbers> = (0..self.layers.len()).map(|layer| column(layer, &|wall| wall.union)).collect();
+        let unions: Vec<Numbers> =
+            (0..self.layers.len()).map(|layer| column(layer, &[layer], &|wall| wall.union)).collect();
         let compute = place("compute");
         for (at, layer) in self.layers.iter().enumerate() {
             let name = &layer.name;
@@ -147,9 +166,11 @@ impl Maker<'_> {
                 }
                 add("", values);
             };
-            with_shares("o", column(at, &|wall| wall.own));
-            if layer.asynchronous && compute.is_some_and(|compute| compute != at) {
-                with_shares("u", column(at, &|wall| wall.union - wall.beside_compute));
+            let below = (0..self.layers.len()).filter(|other| self.layers[*other].parent.as_deref() == Some(name));
+            let needed: Vec<usize> = below.chain([at]).collect();
+            with_shares("o", column(at, &needed, &|wall| wall.own));
+            if let Some(compute) = compute.filter(|compute| layer.asynchronous && *compute != at) {
+                with_shares("u", column(at, &[at, compute], &|wall| wall.union - wall.beside_compute));
             }
         }
     }

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use weftline_index::{Dictionary, Filter, Run};
 
-pub use cell::{Cell, Stats, Sums, Values};
+pub use cell::{Cell, Stats, Sums, Unknown, Values};
 pub use labels::{Labels, directory_of, host_text, path_pattern};
 pub use scan::{NO_NUMBER, NONE};
 pub use table::{Groups, Shard};
 
 use crate::classify::{Classes, Rules, SizeKind};
+use crate::profiles::Ids;
 use crate::{AnalysisError, Result};
 use scan::{Part, Pass, Sizing, from_two, size_from};
 
@@ -139,6 +140,15 @@ impl GroupBy {
 
     /// The answer.
     pub fn run<C: Cell>(&self, run: &Run) -> Result<Grouped<C>> {
+        self.run_with(run, &|_, _| ())
+    }
+
+    /// The answer, with groups that do not come from spans: `more` adds them by ids.
+    pub(crate) fn run_with<C: Cell>(
+        &self,
+        run: &Run,
+        more: &dyn Fn(&mut Groups<C>, &KeyOfIds<'_>),
+    ) -> Result<Grouped<C>> {
         let mut parts: Vec<Part> = Vec::new();
         let needed = self.keys.iter().flat_map(|key| key.parts()).copied();
         let ignored: &[Part] = if self.ignore { &[Part::Name, Part::FileClass] } else { &[] };
@@ -154,7 +164,7 @@ impl GroupBy {
         let streamed = run.index().is_empty();
         let ahead = parts.contains(&Part::Bucket) || parts.contains(&Part::FileClass);
         if streamed && !ahead {
-            return self.without_dictionary(run, parts);
+            return self.without_dictionary(run, parts, more);
         }
         run.prepare()?;
         let dictionary = run.dictionary();
@@ -162,19 +172,26 @@ impl GroupBy {
         let origin = run.times().origin().unwrap_or(0);
         self.check_buckets(run, &parts)?;
         let pass = self.pass(parts, Sizing::Known(&classes), origin);
-        let groups = pass.run::<C>(run)?;
+        let mut groups = pass.run::<C>(run)?;
+        more(&mut groups, &KeyOfIds { pass: &pass, classes: Some(&classes) });
         Ok(self.by_meaning(groups, &pass, dictionary, Arc::clone(&classes), origin))
     }
 
     /// A pass over a run whose dictionary is known when it is over.
-    fn without_dictionary<C: Cell>(&self, run: &Run, mut parts: Vec<Part>) -> Result<Grouped<C>> {
+    fn without_dictionary<C: Cell>(
+        &self,
+        run: &Run,
+        mut parts: Vec<Part>,
+        more: &dyn Fn(&mut Groups<C>, &KeyOfIds<'_>),
+    ) -> Result<Grouped<C>> {
         for part in [Part::Cat, Part::Name, Part::SizeFrom] {
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
         let pass = self.pass(parts, Sizing::Later, 0);
-        let groups = pass.run::<C>(run)?;
+        let mut groups = pass.run::<C>(run)?;
+        more(&mut groups, &KeyOfIds { pass: &pass, classes: None });
         let dictionary = run.dictionary();
         let classes = Arc::new(Classes::new(&self.rules, &dictionary));
         let origin = run.times().origin().unwrap_or(0);
@@ -252,6 +269,40 @@ impl GroupBy {
         }
         let labels = meanings.into_iter().map(|meaning| meaning.labels).collect();
         Grouped { keys: self.keys.clone(), groups, labels, dictionary, classes, origin, width_ns: self.width_ns }
+    }
+}
+
+/// Key words of groups that do not come from spans.
+pub(crate) struct KeyOfIds<'p> {
+    pass: &'p Pass<'p>,
+    /// Where the dictionary was known before the pass.
+    classes: Option<&'p Classes>,
+}
+
+impl KeyOfIds<'_> {
+    /// The words of what a record is about, in a bucket.
+    pub(crate) fn words(&self, ids: &Ids, bucket: u32) -> Vec<u32> {
+        let mut words = Vec::new();
+        for part in &self.pass.parts {
+            let number = match part {
+                Part::Bucket => i64::from(bucket),
+                Part::Cat => ids.cat.into(),
+                Part::Name => ids.name.into(),
+                Part::Process => ids.process.into(),
+                Part::FileClass => match self.classes {
+                    Some(classes) => classes.file_class(ids.file).into(),
+                    None => ids.file.unwrap_or(NONE).into(),
+                },
+                Part::File => ids.file.unwrap_or(NONE).into(),
+                Part::SizeFrom => size_from::NOTHING.into(),
+                Part::Thread => ids.tid,
+                Part::Epoch => ids.epoch.unwrap_or(NO_NUMBER),
+                Part::Step => ids.step.unwrap_or(NO_NUMBER),
+            };
+            words.push(number as u32);
+            words.extend((part.words() == 2).then_some((number >> 32) as u32));
+        }
+        words
     }
 }
 

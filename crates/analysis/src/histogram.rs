@@ -37,8 +37,14 @@ impl Histogram {
     /// Takes up a value; negative ones count as 0.
     #[inline]
     pub fn add(&mut self, value: i64) {
-        *self.at(bin(value.max(0) as u64)) += 1;
-        self.total += 1;
+        self.add_many(value, 1);
+    }
+
+    /// Takes up a value that occurs so many times.
+    #[inline]
+    pub fn add_many(&mut self, value: i64, times: u64) {
+        *self.at(bin(value.max(0) as u64)) += times;
+        self.total += times;
     }
 
     #[inline]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use weftline_index::{Filter, Run};
 
-use crate::classify::{IoCat, Rules, SIZE_BINS, bin_label};
-use crate::group::{GroupBy, Grouped, Key, KeyValue, Stats, directory_of, path_pattern};
+use crate::classify::{Classes, IoCat, Rules, SIZE_BINS, bin_label};
+use crate::group::{Cell as _, GroupBy, Grouped, Groups, Key, KeyOfIds, KeyValue, Stats, directory_of, path_pattern};
+use crate::profiles::totals::Totals;
 use crate::statistics::seconds;
 use crate::table::{Table, clamp};
 use crate::{AnalysisError, Result};
@@ -113,6 +114,8 @@ pub struct HlmQuestion {
     pub files: bool,
     /// Whether sizes that stand as text among the other arguments count.
     pub rest: bool,
+    /// How long the periods are of which the tracer kept only totals; by default as the trace tells.
+    pub period_ns: Option<i64>,
 }
 
 impl HlmQuestion {
@@ -125,6 +128,7 @@ impl HlmQuestion {
             rules: Arc::new(Rules::default()),
             files: true,
             rest: true,
+            period_ns: None,
         }
     }
 }
@@ -188,7 +192,24 @@ impl Hlm {
             ignore: true,
             rest: question.rest,
         };
-        Ok(Hlm { grouped: by.run(run)?, files: question.files })
+        run.prepare()?;
+        let classes = Classes::new(&question.rules, &run.dictionary());
+        let totals = Totals::of(run, &question.filter, &classes, question.period_ns)?;
+        let by_time = by.keys.contains(&Key::Bucket);
+        if by_time && !totals.records.is_empty() {
+            totals.axis.check_buckets(by.width_ns)?;
+        }
+        // Where time is not asked for, a record is one group.
+        let width = if by_time { by.width_ns } else { i64::MAX };
+        let add = |groups: &mut Groups<Stats>, key: &KeyOfIds<'_>| {
+            for (ids, profile) in &totals.records {
+                let life = totals.axis.range(ids.start);
+                for part in totals.axis.parts(ids.start, profile.count, width) {
+                    groups.cell(&key.words(ids, part.bucket)).merge(&profile.stats(part.from, part.to, life));
+                }
+            }
+        };
+        Ok(Hlm { grouped: by.run_with(run, &add)?, files: question.files })
     }
 
     /// The origin of time buckets.
@@ -332,20 +353,24 @@ impl Hlm {
         let sorted = || order.iter().map(|group| &rows[*group]);
         table.texts("cat", sorted().map(|row| Some(row.cat.to_owned())));
         table.ints("io_cat", sorted().map(|row| Some(row.io_cat as i64)));
+        // DFAnalyzer names this column and never fills it; kept so that its tables compare.
         table.ints("acc_pat", sorted().map(|_| Some(0)));
         table.texts("func_name", sorted().map(|row| Some(row.name.to_owned())));
         let stats = || sorted().map(|row| row.stats);
         table.floats("time", stats().map(|stats| Some(seconds(stats.dur))));
         table.ints("count", stats().map(|stats| Some(clamp(stats.count))));
         table.ints("size", stats().map(|stats| Some(clamp(stats.size))));
-        table.floats("time_sq", stats().map(|stats| Some(stats.dur_sq as f64 / 1e18)));
-        table.floats("size_sq", stats().map(|stats| Some(stats.size_sq as f64)));
-        table.floats("time_call_min", stats().map(|stats| Some(seconds(stats.dur_min.into()))));
-        table.floats("time_call_max", stats().map(|stats| Some(seconds(stats.dur_max.into()))));
+        table.floats("time_sq", stats().map(|stats| stats.dur_sq().map(|sum| sum as f64 / 1e18)));
+        table.floats("size_sq", stats().map(|stats| stats.size_sq().map(|sum| sum as f64)));
+        table.floats("time_call_min", stats().map(|stats| stats.dur_range().map(|range| seconds(range.0.into()))));
+        table.floats("time_call_max", stats().map(|stats| stats.dur_range().map(|range| seconds(range.1.into()))));
         table.ints("size_call_min", stats().map(|stats| stats.size_min().map(clamp)));
         table.ints("size_call_max", stats().map(|stats| stats.size_max().map(clamp)));
         for bin in 0..SIZE_BINS {
-            table.ints(format!("size_bin_{}", bin_label(bin)), stats().map(|stats| Some(clamp(stats.bins()[bin]))));
+            table.ints(
+                format!("size_bin_{}", bin_label(bin)),
+                stats().map(|stats| stats.bins().map(|bins| clamp(bins[bin]))),
+            );
         }
         table.ints("offset_min", stats().map(|stats| (stats.offset_min != i64::MAX).then_some(stats.offset_min)));
         table.ints("offset_max", stats().map(|stats| (stats.offset_max != i64::MIN).then_some(stats.offset_max)));

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`arguments`] | the arguments of events, whole again |
 //! | [`classify`] | what an event is: I/O category, size, effective category, left out or not |
 //! | [`group`] | exact group-by over the spans of a run |
 //! | [`hlm`] | high-level metrics: events by all that views ask for |
@@ -17,6 +18,7 @@
 //! | [`findings`] | what is wrong, with evidence |
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod classify;
 pub mod condition;
 mod error;

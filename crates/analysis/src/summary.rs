@@ -5,6 +5,7 @@ mod outliers;
 mod pass;
 mod rows;
 mod tables;
+mod totals;
 mod wall;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ use crate::flat::flat_view;
 use crate::group::host_text;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
-use crate::profiles::{ProfileQuestion, Profiles};
+use crate::profiles::totals::{Totals, people, told_period};
+use crate::profiles::{DEFAULT_PERIOD, ProfileQuestion, Profiles};
 use crate::system::{self, SystemMetrics, SystemQuestion};
 use crate::views::Views;
 use crate::{AnalysisError, Result, Table};
@@ -48,6 +50,8 @@ pub struct Question {
     pub rules: Arc<Rules>,
     /// Rows of each list of the largest.
     pub top: usize,
+    /// How long the periods are of which the tracer kept only totals; by default as the trace tells, else a second.
+    pub period_ns: Option<i64>,
 }
 
 impl Default for Question {
@@ -61,6 +65,7 @@ impl Default for Question {
             filter: Filter::default(),
             rules: Arc::new(Rules::default()),
             top: 10,
+            period_ns: None,
         }
     }
 }
@@ -76,6 +81,12 @@ pub struct Job {
     pub events: u64,
     /// Of those: left out by the rules (files of the system, calls that only wrap others).
     pub ignored: u64,
+    /// Calls of which only totals are known; they are not among `events`.
+    pub total_calls: u64,
+    /// Calls of which totals are known and which were recorded one by one too; they count once.
+    pub recorded_twice: u64,
+    /// The periods of those totals, ns.
+    pub period_ns: i64,
     /// Rows of the whole run by phase, as its letter.
     pub per_phase: Vec<(u8, u64)>,
     /// Processes with events in the answer.
@@ -111,14 +122,18 @@ pub struct OperationRow {
     pub count: u64,
     /// Bytes.
     pub size: u128,
-    /// Calls that moved any.
-    pub sized: u64,
+    /// Calls that moved any; nothing where totals do not tell.
+    pub sized: Option<u64>,
+    /// Whether any moved bytes.
+    pub moved: bool,
+    /// Of `count`: calls of which only totals are known.
+    pub totals: u64,
     /// Sum of durations, ns.
     pub time: i128,
-    /// Shortest and longest, ns.
-    pub extremes: (i64, i64),
-    /// Percentiles 50, 95 and 99 of the durations, ns, within [`crate::histogram::RELATIVE_ERROR`].
-    pub percentiles: [f64; 3],
+    /// Shortest and longest, ns; nothing where totals do not tell.
+    pub extremes: Option<(i64, i64)>,
+    /// Percentiles 50, 95 and 99 of the durations, ns, within [`crate::histogram::RELATIVE_ERROR`]; nothing where totals do not tell.
+    pub percentiles: Option<[f64; 3]>,
 }
 
 /// A row of a list of the largest.
@@ -145,6 +160,8 @@ pub struct Summary {
     pub operations: Vec<OperationRow>,
     /// Reads and writes per size bin.
     pub sizes: [(u64, u64); SIZE_BINS],
+    /// Reads and writes whose sizes totals do not tell.
+    pub unknown_sizes: (u64, u64),
     /// Files with most time.
     pub top_files: Vec<TopRow>,
     /// Directories with most time.
@@ -155,6 +172,8 @@ pub struct Summary {
     pub width_ns: i64,
     /// I/O per bucket, counted from the origin; a call belongs to the bucket of its start.
     pub timeline: BTreeMap<u32, Traffic>,
+    /// Whether buckets are shorter than the periods of totals, whose calls are then taken to be evenly apart.
+    pub spread: bool,
     /// Processes and hosts whose time in I/O is out of line.
     pub stragglers: Vec<Outlier>,
 }
@@ -191,8 +210,12 @@ impl Summary {
         let layers = preset.layers(&dictionary);
         let (origin, end) = times.spans.or(times.all).unwrap_or((0, 0));
         let filter = time_filter(question, origin);
+        let totals = Totals::of(run, &filter, &classes, question.period_ns)?;
+        let end = if totals.records.is_empty() { end } else { end.max(totals.axis.end) };
         let whole = end.saturating_sub(origin);
-        let width_ns = question.width_ns.unwrap_or_else(|| round_width(whole)).max(1);
+        // Nothing is known of the time within a period, so nobody is shown any of it unasked.
+        let finest = if totals.records.is_empty() { 1 } else { totals.axis.period };
+        let width_ns = question.width_ns.unwrap_or_else(|| round_width(whole).max(finest)).max(1);
         let buckets = i128::from(whole) / i128::from(width_ns) + 1;
         if buckets >= i128::from(u32::MAX) {
             return Err(AnalysisError::TooManyBuckets { buckets, width_ns });
@@ -203,14 +226,15 @@ impl Summary {
             dictionary: &dictionary,
             classes: &classes,
             layers: &layers,
-            people: pass::people(&dictionary),
+            people: people(&dictionary),
             filter,
             origin,
             width_ns,
             rest: preset != Preset::Posix,
             intervals: at_once,
         };
-        let gathered = pass.run(run)?;
+        let mut gathered = pass.run(run)?;
+        pass.add_totals(&mut gathered, &totals);
         let mut summer = LayerSummer::new(&layers, &gathered.layers);
         if at_once {
             summer.add(&gathered.intervals);
@@ -222,13 +246,15 @@ impl Summary {
                 summer.add(&pass.window(run, from, from + length)?);
             }
         }
-        let job = job(run, &gathered, origin);
+        let job = job(run, &gathered, origin, &totals);
         Ok(Summary {
             preset,
             job,
             layers: summer.finish(),
             operations: rows::operations(&gathered, &dictionary, &classes),
             sizes: std::array::from_fn(|bin| (gathered.read_bins[bin], gathered.write_bins[bin])),
+            unknown_sizes: gathered.unbinned,
+            spread: gathered.totals > 0 && totals.axis.spreads(width_ns),
             top_files: rows::top_files(&gathered, &dictionary, question.top),
             top_directories: rows::top_directories(&gathered, &dictionary, question.top),
             top_processes: rows::top(rows::people(&gathered, &dictionary).into_values(), question.top),
@@ -259,6 +285,7 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
         filter: time_filter(question, run.times().origin().unwrap_or(0)),
         rules: Arc::clone(&question.rules),
         rest: preset != Preset::Posix,
+        period_ns: question.period_ns,
         ..HlmQuestion::new(question.views.clone())
     };
     let hlm = Hlm::of(run, &asked)?;
@@ -275,13 +302,19 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
             }
         }
         let wall = wall_times(run, question, *view)?;
-        let mut flat = flat_view(&views, &layers, *view, wall.as_ref());
+        let mut flat = flat_view(&views, &layers, *view, Some(&wall));
         if *view == ViewType::TimeRange && has_samples {
             system::join(&mut flat, &metrics);
         }
         tables.push((format!("flat_{}", view.name()), flat));
     }
-    let profiles = Profiles::of(run, &ProfileQuestion::default())?.table();
+    let period_ns = question.period_ns.map_or_else(|| told_period(run), |period| Ok(Some(period)))?;
+    let asked = ProfileQuestion {
+        width_ns: asked.width_ns,
+        period_ns: period_ns.unwrap_or(DEFAULT_PERIOD),
+        ..ProfileQuestion::default()
+    };
+    let profiles = Profiles::of(run, &asked)?.table();
     for (name, table) in [("profiles", profiles), ("system", metrics.table())] {
         if table.rows > 0 {
             tables.push((name.to_owned(), table));
@@ -290,7 +323,7 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
     Ok(tables)
 }
 
-fn job(run: &Run, gathered: &pass::Gathered, origin: i64) -> Job {
+fn job(run: &Run, gathered: &pass::Gathered, origin: i64, totals: &Totals) -> Job {
     let dictionary = run.dictionary();
     let mut traffic = Traffic::default();
     gathered.processes.iter().for_each(|one| traffic.merge(one));
@@ -313,6 +346,9 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64) -> Job {
         time: ends.unwrap_or(0).saturating_sub(starts.unwrap_or(0)),
         events: gathered.events,
         ignored: gathered.ignored,
+        total_calls: gathered.totals,
+        recorded_twice: totals.recorded_singly,
+        period_ns: totals.axis.period,
         per_phase: run.times().per_phase,
         processes: people.len() as u64,
         hosts: hosts.len() as u64,

@@ -78,6 +78,11 @@ impl<'h> Views<'h> {
         self.groups.iter().map(|row| *known.entry(&row.values[..3]).or_insert_with(|| bits_of(row))).collect()
     }
 
+    /// Whether a layer has calls of which only totals are known.
+    pub(crate) fn has_totals(&self, layer: &Layer) -> bool {
+        self.groups.iter().zip(self.bits(layer)).any(|(row, bits)| bits != 0 && row.stats.totals() > 0)
+    }
+
     /// A view.
     pub fn of(&self, layer: &Layer, view: ViewType) -> LayerView {
         let bits = self.bits(layer);
@@ -165,15 +170,15 @@ pub(crate) fn add_metric(table: &mut Table, prefix: &str, metrics: &[Option<Metr
         table.floats(format!("{prefix}{name}"), each().map(|metric| metric.and_then(of)));
     };
     float("time_sum", &|metric| Some(seconds(metric.stats.dur)));
-    float("time_call_min", &|metric| Some(seconds(metric.stats.dur_min.into())));
-    float("time_call_max", &|metric| Some(seconds(metric.stats.dur_max.into())));
+    float("time_call_min", &|metric| metric.stats.dur_range().map(|range| seconds(range.0.into())));
+    float("time_call_max", &|metric| metric.stats.dur_range().map(|range| seconds(range.1.into())));
     float("time_call_mean", &|metric| mean(seconds(metric.stats.dur), metric.stats.count));
     float("time_call_std", &|metric| {
-        population_deviation(metric.stats.count, metric.stats.dur, metric.stats.dur_sq).map(|ns| ns / 1e9)
+        population_deviation(metric.stats.count, metric.stats.dur, metric.stats.dur_sq()?).map(|ns| ns / 1e9)
     });
-    float("size_call_mean", &|metric| mean(metric.stats.size as f64, metric.stats.sized));
+    float("size_call_mean", &|metric| mean(metric.stats.size as f64, metric.stats.sized()?));
     float("size_call_std", &|metric| {
-        population_deviation(metric.stats.sized, metric.stats.size as i128, metric.stats.size_sq)
+        population_deviation(metric.stats.sized()?, metric.stats.size as i128, metric.stats.size_sq()?)
     });
     float("time_proc_min", &|metric| Some(seconds(metric.time.min)));
     float("time_proc_max", &|metric| Some(seconds(metric.time.max)));
@@ -198,7 +203,7 @@ pub(crate) fn add_metric(table: &mut Table, prefix: &str, metrics: &[Option<Metr
     int("count_proc_min", &|metric| Some(clamp(metric.count.min)));
     int("count_proc_max", &|metric| Some(clamp(metric.count.max)));
     for bin in 0..SIZE_BINS {
-        int(&format!("size_bin_{}_sum", bin_label(bin)), &|metric| Some(clamp(metric.stats.bins()[bin])));
+        int(&format!("size_bin_{}_sum", bin_label(bin)), &|metric| Some(clamp(metric.stats.bins()?[bin])));
     }
     int("proc_name_nunique", &|metric| Some(clamp(metric.processes)));
     int("file_name_nunique", &|metric| Some(clamp(metric.files)));

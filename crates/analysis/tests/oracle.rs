@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use weftline_analysis::Table;
 use weftline_analysis::classify::{Rules, bin_label, bin_of};
 use weftline_analysis::group::{GroupBy, Key, KeyValue, Sums};
-use weftline_analysis::hlm::{Hlm, HlmQuestion, ViewType};
-use weftline_analysis::summary::{Question, Summary};
+use weftline_analysis::hlm::{Hlm, HlmQuestion, RowKey, ViewType};
+use weftline_analysis::presets::Preset;
+use weftline_analysis::summary::{Question, Summary, wall_times};
 use weftline_analysis::table::Field;
 use weftline_index::{OpenOptions, Run};
 
@@ -330,6 +331,31 @@ fn naive_pairs(files: &[TraceFile]) -> BTreeMap<(String, String), (u64, i128, u1
     all
 }
 
+/// Wall time of I/O per thread and per file, by painting lines: those of each process, summed over processes.
+fn painted_rows(files: &[TraceFile], by_file: bool) -> BTreeMap<String, i128> {
+    let mut lines: BTreeMap<(String, usize, i64), BTreeSet<i64>> = BTreeMap::new();
+    for (file, span) in files.iter().flat_map(|file| file.spans.iter().map(move |span| (file, span))) {
+        let is_io = CATS[span.cat] != "reader" && CATS[span.cat] != "my.cat" && span.path != Some(2);
+        let thread = format!("app#{}#{}#{}", HOSTS[file.host], span.pid, span.tid);
+        let row = if by_file { span.path.map(|path| PATHS[path].to_owned()) } else { Some(thread) };
+        if let (true, true, Some(row)) = (is_io, span.dur > 0, row) {
+            lines.entry((row, file.host, span.pid)).or_default().extend(span.ts..span.ts + span.dur);
+        }
+    }
+    let mut rows: BTreeMap<String, i128> = BTreeMap::new();
+    lines.into_iter().for_each(|((row, _, _), line)| *rows.entry(row).or_default() += line.len() as i128 * 1_000_000);
+    rows
+}
+
+fn union_rows(run: &Run, view: ViewType) -> BTreeMap<String, i128> {
+    let question = Question { preset: Some(Preset::Posix), ..Question::default() };
+    let rows = wall_times(run, &question, view).expect("read").into_iter().map(|(key, walls)| match key {
+        RowKey::Text(text) => (text, walls[0].union),
+        other => panic!("{other:?}"),
+    });
+    rows.collect()
+}
+
 /// Wall time of I/O by painting a line, one cell per ms: all processes, and the sum over processes.
 fn painted(files: &[TraceFile]) -> (i128, i128) {
     let mut lines: BTreeMap<(usize, i64), BTreeSet<i64>> = BTreeMap::new();
@@ -363,8 +389,12 @@ proptest! {
         let expected = naive_pairs(&files);
         prop_assert_eq!(&pairs(&indexed), &expected);
         prop_assert_eq!(&pairs(&open(directory.path(), true)), &expected);
-        let summary = Summary::of(&indexed, &Question { preset: Some(weftline_analysis::presets::Preset::Posix), ..Question::default() })
+        let summary = Summary::of(&indexed, &Question { preset: Some(Preset::Posix), ..Question::default() })
             .expect("summed up");
+        for (view, by_file) in [(ViewType::ProcName, false), (ViewType::FileName, true)] {
+            prop_assert_eq!(union_rows(&indexed, view), painted_rows(&files, by_file));
+            prop_assert_eq!(union_rows(&streamed, view), painted_rows(&files, by_file));
+        }
         let (all, per_process) = painted(&files);
         prop_assert_eq!((summary.layers[0].time_union, summary.layers[0].time_union_proc), (all, per_process));
         prop_assert_eq!(summary.job.events, files.iter().map(|file| file.spans.len() as u64).sum::<u64>());

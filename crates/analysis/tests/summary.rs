@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weftline_analysis::hlm::ViewType;
+use weftline_analysis::hlm::{RowKey, ViewType};
 use weftline_analysis::presets::Preset;
 use weftline_analysis::summary::{Question, Summary, view_tables, wall_times};
 use weftline_index::{OpenOptions, Run};
@@ -44,7 +44,8 @@ fn check_job(name: &str, preset: Preset) {
         let line = summary.timeline.values().fold((0, 0), |sum, one| (sum.0 + one.calls, sum.1 + one.bytes()));
         assert_eq!(line, (calls, bytes), "the time line of {name}");
         let sized: u64 = summary.sizes.iter().map(|(reads, writes)| reads + writes).sum();
-        let expected: u64 = summary.operations.iter().filter(|row| row.io_cat.is_some()).map(|row| row.sized).sum();
+        let expected: u64 =
+            summary.operations.iter().filter(|row| row.io_cat.is_some()).filter_map(|row| row.sized).sum();
         assert_eq!(sized, expected, "the sizes of {name}");
         for layer in &summary.layers {
             let name = format!("{name} {}", layer.name);
@@ -81,7 +82,7 @@ fn wall_times_of_rows_add_up_to_the_layer() {
     let question = Question { width_ns: Some(1_000_000_000), ..Question::default() };
     let summary = Summary::of(&run, &question).expect("summed up");
     for view in [ViewType::TimeRange, ViewType::HostName, ViewType::ProcId] {
-        let rows = wall_times(&run, &question, view).expect("read").expect("rows");
+        let rows = wall_times(&run, &question, view).expect("read");
         for (place, layer) in summary.layers.iter().enumerate() {
             let sum = |of: fn(&weftline_analysis::summary::Wall) -> i128| -> i128 {
                 rows.values().map(|walls| of(&walls[place])).sum()
@@ -91,6 +92,37 @@ fn wall_times_of_rows_add_up_to_the_layer() {
             if let Some(unoverlapped) = layer.unoverlapped {
                 assert_eq!(sum(|wall| wall.union - wall.beside_compute), unoverlapped, "{view:?} {}", layer.name);
             }
+        }
+    }
+}
+
+/// Rows that are threads or files have wall time as well; where a process has one thread, its row is that of the process.
+#[test]
+fn threads_and_files_have_wall_time() {
+    let question = Question::default();
+    let (_kept, run) = open("posix_small", false);
+    let of = |view| wall_times(&run, &question, view).expect("read");
+    let threads = of(ViewType::ProcName);
+    let mut per_process: std::collections::BTreeMap<String, Vec<&Vec<weftline_analysis::summary::Wall>>> =
+        Default::default();
+    for (key, walls) in &threads {
+        let RowKey::Text(name) = key else { panic!("{key:?}") };
+        per_process.entry(name.split('#').nth(2).expect("a pid").to_owned()).or_default().push(walls);
+    }
+    let processes = of(ViewType::ProcId);
+    let mut compared = 0;
+    for (pid, rows) in per_process.iter().filter(|(_, rows)| rows.len() == 1) {
+        assert_eq!(processes.get(&RowKey::Int(pid.parse().expect("a number"))), Some(rows[0]), "{pid}");
+        compared += 1;
+    }
+    assert!(compared > 0, "a process with one thread");
+    let (_kept, run) = open("dlio", false);
+    let of = |view| wall_times(&run, &question, view).expect("read");
+    for view in [ViewType::FileName, ViewType::FileDir, ViewType::FilePattern, ViewType::ThreadId, ViewType::Epoch] {
+        let rows = of(view);
+        assert!(rows.values().flatten().any(|wall| wall.union > 0), "{view:?}");
+        for wall in rows.values().flatten() {
+            assert!(0 <= wall.own && wall.own <= wall.union && wall.beside_compute <= wall.union, "{view:?} {wall:?}");
         }
     }
 }

@@ -130,6 +130,40 @@ void weft_bytes(weft_span *span, const char *key, const char *text, size_t lengt
 /* A number that no other process of the run and no other call gives: joins the events of an async span or a flow. */
 uint64_t weft_new_id(void);
 
+/*
+ * The rest of this block is for code that `weft weave` compiles, and for nobody else: a function that was woven, and what it calls.
+ */
+typedef struct weft_woven {
+    weft_site site;
+    /* NULL when there is none. */
+    const char *scope;
+    const char *file;
+    uint32_t line;
+    /* 0 before, 1 after, 2 around. */
+    uint8_t pointcut;
+    uint8_t is_async;
+    /* 0 none, 1 in, 2 out, 3 inout, 4 outin. */
+    uint8_t flow;
+    /* 1. */
+    uint8_t version;
+    uint64_t reserved;
+} weft_woven;
+
+/* A function begins; what comes back is for `weft_weave_end`, unless it is 0. */
+uint64_t weft_weave_begin(weft_woven *function);
+
+/* A function returns, or is about to call one that does not come back. */
+void weft_weave_end(weft_woven *function, uint64_t token);
+
+/* An exception leaves a function. */
+void weft_weave_thrown(weft_woven *function, uint64_t token);
+
+/* A function begins of which more is told than a span: `before`, an async one, one with arrows. */
+uint64_t weft_weave_enter(weft_woven *function);
+
+/* Its end, with the token of `weft_weave_enter`, or 0 for an `after`. */
+void weft_weave_leave(weft_woven *function, uint64_t token);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,3 +17,4 @@ mod installation;
 mod session;
 mod site;
 mod span;
+mod woven;

@@ -1,5 +1,8 @@
 //! The command line.
 
+mod collect;
+mod top;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use weftline_analysis::condition::Condition;
 use weftline_analysis::hlm::ViewType;
 use weftline_analysis::presets::Preset;
+
+pub(crate) use collect::{CollectArgs, parse_interval};
+pub(crate) use top::TopArgs;
 
 /// Trace a program tree and see where the time and the bytes went.
 #[derive(Debug, Parser)]
@@ -40,6 +46,11 @@ pub(crate) enum Command {
     /// The program's output, exit code and files are the same as without weft. When it ends, a summary is printed on stderr.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
+    /// Sample this host and processes: CPU, memory, disks, network, GPUs
+    ///
+    /// Samples are counters beside the trace; `weft run` takes them of its own program by itself.
+    #[command(after_help = collect::EXAMPLES)]
+    Collect(CollectArgs),
     /// Show what a run holds
     Info(ReadArgs),
     /// Tell whether a run is valid, complete and covered; exit 1 when events were lost or files are damaged
@@ -56,6 +67,17 @@ pub(crate) enum Command {
     Query(QueryArgs),
     /// Turn what killed runs and programs left into trace files; every other verb does so by itself for its run
     Recover(RecoverArgs),
+    /// Compile with clang and weave the recorder into annotated functions
+    ///
+    /// Stands before the compiler: CC="weft weave -- clang" in make, CMake and configure. Functions are chosen by
+    /// __attribute__((annotate("@critical_path()"))), by a list of rules, or all of them. The exit code is the compiler's.
+    #[command(after_help = WEAVE_EXAMPLES)]
+    Weave(WeaveArgs),
+    /// Watch a run in progress: its processes, its hottest calls and files
+    ///
+    /// Shows what the arenas of the run hold at this moment; neither the programs nor their supervisor notice. Keys: q quits, ? tells the others.
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArgs),
     /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
     Env(EnvArgs),
     /// Find out why nothing was captured
@@ -82,6 +104,12 @@ const RUN_EXAMPLES: &str = "Examples:
   weft run -- python3 train.py --epochs 3
   weft run -o runs/baseline --exclude '/proc/**' -- ./simulate input.nc
   weft run --max-size 500M -q -- make -j8";
+
+const WEAVE_EXAMPLES: &str = "Examples:
+  weft weave -- clang++ -O2 -o simulate simulate.cpp
+  make CC='weft weave --all=50 -- clang'
+  weft weave --rules $PWD/weft.weave.toml -- clang -c library.c
+  weft weave --setup -- clang-19   builds the plugin for this compiler";
 
 const QUERY_EXAMPLES: &str = "Examples:
   weft query \"SELECT op, count(*), human_size(sum(bytes)) FROM io GROUP BY op\"
@@ -138,6 +166,15 @@ pub(crate) struct RunArgs {
     /// Make a file named by the program's pid here while it runs
     #[arg(long, value_name = "DIR")]
     pub(crate) pid_dir: Option<PathBuf>,
+    /// Time between samples of the host and of the program's processes
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_interval)]
+    pub(crate) sample: Duration,
+    /// Take no samples
+    #[arg(long)]
+    pub(crate) no_sample: bool,
+    /// Also record what the kernel saw: system calls of any program, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
+    #[arg(long)]
+    pub(crate) kernel: bool,
     /// Print no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -213,6 +250,9 @@ pub(crate) struct QueryArgs {
     /// Threads to use [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+    /// Memory that the query itself may take, in MiB [default: three quarters of what is free]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) memory: Option<u32>,
     /// Describe all tables, columns and functions (Markdown) and stop
     #[arg(long)]
     pub(crate) schema: bool,
@@ -311,6 +351,59 @@ pub(crate) struct RecoverArgs {
     /// The calling process has ended, though it still waits: it cannot finish its trace itself
     #[arg(long, hide = true)]
     pub(crate) ended: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WeaveArgs {
+    /// What woven code calls
+    #[arg(long, value_enum, default_value_t = WeaveAbi::Weft)]
+    pub(crate) abi: WeaveAbi,
+    /// Also weave the functions that this list names (TOML, see docs/weave.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Also weave every function with at least N instructions of LLVM's code [default N: 20]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) all: Option<u32>,
+    /// Print the flags instead of compiling, for a build that has no place for a command before its compiler
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) print_flags: Option<FlagKind>,
+    /// Build the plugin for the compiler named, or for every LLVM on this machine (needs cargo, g++ and LLVM's headers)
+    #[arg(long, conflicts_with = "print_flags")]
+    pub(crate) setup: bool,
+    /// The compiler and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present_any = ["setup", "print_flags"], value_name = "COMPILER")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What woven code calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WeaveAbi {
+    /// libweft.so
+    Weft,
+    /// libperfflow_runtime.so, as code woven by PerfFlowAspect does
+    Perfflow,
+}
+
+impl WeaveAbi {
+    /// As the plugin's option spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            WeaveAbi::Weft => "weft",
+            WeaveAbi::Perfflow => "perfflow",
+        }
+    }
+}
+
+/// Flags that can be printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlagKind {
+    /// For what is compiled
+    Compile,
+    /// For what is linked
+    Link,
+    /// Both
+    All,
 }
 
 #[derive(Debug, Args)]

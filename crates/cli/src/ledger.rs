@@ -7,9 +7,15 @@
 //!
 //! Streams are accounted where the program asked (`fread`, `fprintf`), not where their buffers were filled, so they may differ
 //! from the kernel's count in either direction; the ledger names them when they do.
+//!
+//! Where the kernel was asked as well (`--kernel`), [`kernel`] holds each program's bytes against those of the hooks.
+
+mod kernel;
 
 use serde::Serialize;
 use weftline_format::manifest::{ProcessRecord, SupervisorRecord};
+
+pub(crate) use kernel::KernelLine;
 
 /// Bytes in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -53,6 +59,9 @@ pub(crate) struct Ledger {
     /// The tree as the supervisor saw it; nothing while the run is open.
     pub(crate) tree_read: Option<Direction>,
     pub(crate) tree_write: Option<Direction>,
+    /// What the kernel told of each program (`--kernel`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kernel: Vec<KernelLine>,
 }
 
 /// Below this, a gap is the noise of programs that look into /proc or read a few lines at their start.
@@ -65,7 +74,7 @@ fn traced(process: &ProcessRecord) -> (u64, u64) {
 
 /// Makes the ledger of all supervisors' records.
 pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
-    let mut out = Ledger::default();
+    let mut out = Ledger { kernel: kernel::lines(records), ..Ledger::default() };
     for record in records {
         let mut read = Direction::default();
         let mut write = Direction::default();

@@ -4,10 +4,11 @@
 //! talk to stderr. This crate is the only place for `anyhow`, printing and exit codes.
 //!
 //! Exit codes: `weft run` returns the program's own (128+N when a signal ended it, 126 and 127 as a shell would for a program
-//! that cannot be started). Every other verb: 0 fine, 1 failure or a gate not met, 2 wrong usage.
+//! that cannot be started); `weft weave` becomes the compiler. Every other verb: 0 fine, 1 failure or a gate not met, 2 wrong usage.
 
 mod args;
 mod commands;
+mod kernel;
 mod launcher;
 mod ledger;
 mod library;
@@ -17,6 +18,8 @@ mod rundir;
 mod signals;
 mod summary;
 mod terminal;
+mod top;
+mod weaving;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -30,12 +33,15 @@ fn main() -> ExitCode {
     let terminal = terminal::Terminal::new(options.color);
     let outcome = match options.command {
         Command::Run(given) => commands::run::execute(&given, terminal),
+        Command::Collect(given) => commands::collect::execute(&given),
         Command::Recover(given) => commands::recover::execute(&given, terminal),
         Command::Info(given) => commands::info::execute(&given, terminal),
         Command::Check(given) => commands::check::execute(&given, terminal),
         Command::Report(given) => commands::report::execute(&given, terminal),
         Command::Index(given) => commands::index::execute(&given, terminal),
         Command::Query(given) => commands::query::execute(given),
+        Command::Weave(given) => commands::weave::execute(&given),
+        Command::Top(given) => commands::top::execute(&given, terminal),
         Command::Env(given) => commands::env::execute(&given),
         Command::Doctor(given) => commands::doctor::execute(&given, terminal),
         Command::Completions { shell } => commands::pages::completions(shell),

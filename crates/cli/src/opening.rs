@@ -1,12 +1,10 @@
 //! Opens what is to be analysed: finds the run, finishes what a killed one left, builds the index with a bar on the terminal.
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
-use weftline_index::progress::Progress;
+use weftline_index::progress::Bar;
 use weftline_index::{OpenOptions, Run};
 
 use crate::args::OpenArgs;
@@ -40,42 +38,4 @@ pub(crate) fn open(args: &OpenArgs) -> anyhow::Result<Run> {
 /// Columns of the terminal.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(120, |(width, _)| usize::from(width.0))
-}
-
-/// A bar on stderr, when that is a terminal.
-#[derive(Default)]
-struct Bar(Mutex<Option<ProgressBar>>);
-
-impl Bar {
-    fn with(&self, then: impl FnOnce(&mut Option<ProgressBar>)) {
-        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl Progress for Bar {
-    fn begin(&self, what: &str, bytes: u64) {
-        if !std::io::stderr().is_terminal() {
-            return;
-        }
-        let style = ProgressStyle::with_template("{msg} {bar:30} {bytes} of {total_bytes}, {eta} to go");
-        let bar = ProgressBar::new(bytes).with_message(what.to_owned());
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        self.with(|shown| *shown = Some(bar));
-    }
-
-    fn advance(&self, bytes: u64) {
-        self.with(|shown| {
-            if let Some(bar) = shown {
-                bar.inc(bytes);
-            }
-        });
-    }
-
-    fn end(&self) {
-        self.with(|shown| {
-            if let Some(bar) = shown.take() {
-                bar.finish_and_clear();
-            }
-        });
-    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest, utc};
+use weftline_format::manifest::{KERNEL_END, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc};
 
 use crate::{args, launcher};
 
@@ -83,8 +83,50 @@ pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsStr
     }
 }
 
-/// A run whose supervisors have all ended and left nothing to recover.
+/// Makes the directory of a run that is sampled, or joins the run that is there: collectors share it with each other and with programs.
+pub(crate) fn join(
+    output: Option<&Path>,
+    id: Option<&str>,
+    node: &str,
+    stage: Option<&str>,
+) -> anyhow::Result<PathBuf> {
+    let created_ns = now_ns();
+    let fresh = random_id()?;
+    let directory = match (output, id) {
+        (Some(output), _) => output.to_owned(),
+        (None, Some(id)) => Path::new(RUNS).join(id),
+        (None, None) => Path::new(RUNS).join(format!("{}-collect-{}", utc::compact(created_ns), &fresh[..4])),
+    };
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
+    let directory =
+        directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
+    let manifest = RunManifest {
+        id: id.map_or(fresh, str::to_owned),
+        name: "collect".into(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
+        created: utc::rfc3339(created_ns),
+        created_ns,
+        host: host(),
+        node: node.to_owned(),
+        stage: stage.map(str::to_owned),
+        tool_version: format!("weft {}", args::VERSION),
+        ..RunManifest::default()
+    };
+    match manifest.create(&directory) {
+        Err(error) if error.kind() != Some(io::ErrorKind::AlreadyExists) => {
+            Err(error).with_context(|| format!("cannot use the run directory {}", directory.display()))
+        }
+        _ => Ok(directory),
+    }
+}
+
+/// A run whose supervisors have all ended and left nothing to recover. Collectors do not count: a program may come to be traced while it
+/// is sampled.
 fn holds_finished_run(directory: &Path) -> bool {
+    if SupervisorRecord::read_all(directory).0.iter().all(SupervisorRecord::only_samples) {
+        return false;
+    }
     let Ok(entries) = fs::read_dir(directory.join(RECORD_DIR)) else { return false };
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).peekable();
     directory.join(RUN_FILE).is_file() && names.peek().is_some() && !names.any(|name| name.ends_with(".live"))
@@ -180,9 +222,25 @@ pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Size of all trace files in a run.
+/// Whether a file holds samples, which are no events of a program.
+pub(crate) fn is_samples(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(SAMPLES_END.as_bytes()))
+}
+
+/// Whether a file holds what the kernel told.
+pub(crate) fn is_kernel(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(KERNEL_END.as_bytes()))
+}
+
+/// Size of all trace files in a run, without samples.
 pub(crate) fn size_of(run: &Path) -> u64 {
-    traces_in(run).unwrap_or_default().iter().filter_map(|path| path.metadata().ok()).map(|data| data.len()).sum()
+    traces_in(run)
+        .unwrap_or_default()
+        .iter()
+        .filter(|path| !is_samples(path))
+        .filter_map(|path| path.metadata().ok())
+        .map(|data| data.len())
+        .sum()
 }
 
 #[cfg(test)]

@@ -118,6 +118,22 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// Waits until this command is to end, whoever wants that.
+    pub(crate) fn wait_for_end(&self) {
+        loop {
+            // SAFETY: the call reads our set; without a place for details it writes nothing.
+            let signal = unsafe { libc::sigwaitinfo(&raw const self.taken, std::ptr::null_mut()) };
+            if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal) {
+                return;
+            }
+        }
+    }
+}
+
+/// The signal that asks a process to end.
+pub(crate) const TERMINATE: libc::c_int = libc::SIGTERM;
+
 /// The program's state as `waitpid` tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChildState {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use weftline_format::manifest::{CallTotal, FileTotal, SpanTotal, State, SupervisorRecord};
+use weftline_format::manifest::{CallTotal, FileTotal, SampleRecord, SpanTotal, State, SupervisorRecord};
 
 use crate::ledger::{self, Direction};
 use crate::terminal::{self, Paint};
@@ -117,6 +117,15 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         let _ = writeln!(out, "{}  {value}", paint.dim(&format!("{label:>9}")));
     };
     row("run", &paint.strong(where_));
+    for samples in records.iter().filter_map(|record| record.samples.as_ref()) {
+        row("sampled", &sampled(samples));
+    }
+    if !records.is_empty() && records.iter().all(SupervisorRecord::only_samples) {
+        if totals.open {
+            row("open", "the collector is still at work");
+        }
+        return out;
+    }
     let per_event = if totals.events > 0 {
         format!(", {:.1} bytes an event", trace_bytes as f64 / totals.events as f64)
     } else {
@@ -190,6 +199,20 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         }
     }
     out
+}
+
+/// `1,204 samples of 5 processes and the host, every 500 ms`
+fn sampled(samples: &SampleRecord) -> String {
+    let mut text = format!(
+        "{} samples: {}, every {}",
+        terminal::count(samples.samples),
+        terminal::printable(&samples.what),
+        terminal::time(samples.interval_ns)
+    );
+    for (reason, count) in &samples.lost {
+        text.push_str(&format!("; {} lost: {reason}", terminal::count(*count)));
+    }
+    text
 }
 
 /// `99.8% of 1.2 GiB read, 100% of 34 MiB written`

@@ -4,6 +4,7 @@
 //! read by copy, plain fields only after the atomic that publishes them, and no index or length is believed unchecked.
 
 mod mapping;
+pub(crate) mod view;
 #[cfg(test)]
 pub(crate) mod writer;
 
@@ -147,6 +148,8 @@ pub(crate) struct Arena {
     directory: PathBuf,
     inode: u64,
     base: Mapping,
+    /// Mapped to be looked at: see [`view`].
+    only_to_look: bool,
     /// Made when the first one is needed, which in most arenas is never.
     grown: OnceLock<Box<[OnceLock<Mapping>]>>,
 }
@@ -181,7 +184,8 @@ impl Arena {
 
     fn around(directory: &Path, number: u64, base: Mapping) -> io::Result<Arena> {
         let inode = std::fs::metadata(Arena::path(directory, number))?.ino();
-        Ok(Arena { number, directory: directory.to_owned(), inode, base, grown: OnceLock::new() })
+        let directory = directory.to_owned();
+        Ok(Arena { number, directory, inode, base, only_to_look: false, grown: OnceLock::new() })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -207,8 +211,9 @@ impl Arena {
         let cell = grown.get(index - 1)?;
         if cell.get().is_none() {
             let path = self.directory.join(format!("a{}.{index}", self.number));
+            let open = if self.only_to_look { Mapping::open_to_look } else { Mapping::open };
             // A second mapping of the same piece, made by another thread at the same time, is simply dropped.
-            let _ = cell.set(Mapping::open(&path, PIECE_SIZE).ok()?);
+            let _ = cell.set(open(&path, PIECE_SIZE).ok()?);
         }
         cell.get().map(|mapping| mapping.at.as_ptr())
     }

@@ -6,7 +6,7 @@
 
 mod annotations;
 mod gather;
-mod kinds;
+pub(crate) mod kinds;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -44,7 +44,7 @@ struct Name {
 
 /// Ids are small numbers with little pattern: one multiplication spreads them.
 #[derive(Default)]
-struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -52,6 +52,14 @@ pub enum DrainError {
     /// A trace file could not be inspected or cut.
     #[error(transparent)]
     Tail(#[from] TailError),
+    /// A run is to be watched of which nothing runs here.
+    #[error("{}: {why}", path.display())]
+    NothingToWatch {
+        /// The run directory.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
     /// Only in tests: the drain stopped where it was told to, as if it had been killed.
     #[error("stopped as if killed")]
     Stopped,

@@ -49,7 +49,7 @@ impl Image {
     /// Reads a slot that is in use. `start` is the process's start in clock ticks since boot, where the kernel could be asked.
     pub(crate) fn read(arena: &Arc<Arena>, slot: u32, host: &Host, timeline: &Timeline, start: Option<u64>) -> Image {
         let facts = arena.slot_facts(slot);
-        let tag = format!("{:012x}", (facts.nonce ^ facts.born_ticks.rotate_left(17)) & 0xFFFF_FFFF_FFFF);
+        let tag = tag_of(&facts);
         let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
         let command = text(facts.command);
@@ -131,8 +131,13 @@ impl Numbers {
     }
 }
 
+/// See [`Image::tag`].
+pub(crate) fn tag_of(facts: &SlotFacts) -> String {
+    format!("{:012x}", (facts.nonce ^ facts.born_ticks.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
+}
+
 /// The command line as one text, the program without its directory.
-fn display_name(cmd: &[String], exe: &str) -> String {
+pub(crate) fn display_name(cmd: &[String], exe: &str) -> String {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut name = cmd.first().map(|first| base(first)).filter(|name| !name.is_empty()).unwrap_or_else(|| base(exe));
     for word in cmd.iter().skip(1) {

@@ -27,6 +27,7 @@
 //! | `procfs` | what the kernel says about processes |
 //! | `recover`, `written` | leftovers, and what is in files already |
 //! | `unsupervised` | programs that record themselves |
+//! | [`glance`] | a run in progress, looked at by somebody who does not drain it |
 //!
 //! # What makes it exactly once
 //! A segment belongs to one member. Before the member is written its number is stored in the segment (`taken_by`); after
@@ -39,6 +40,7 @@ mod drain;
 mod encode;
 mod error;
 mod filter;
+pub mod glance;
 mod image;
 mod journal;
 pub mod live;
@@ -63,6 +65,7 @@ mod tests;
 
 pub use drain::{Drain, DrainOptions, Outcome, Survivor};
 pub use error::DrainError;
+pub use glance::Glance;
 pub use live::{Live, LiveOptions};
 pub use procfs::tree_io;
 pub use recover::{FinishedFile, LeftOpen, RecoverOptions, RecoverReport, WhyOpen, recover};

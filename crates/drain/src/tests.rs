@@ -3,6 +3,7 @@
 mod alone;
 mod annotations;
 mod contents;
+mod glance;
 mod kills;
 mod limits;
 mod pools;

@@ -91,6 +91,20 @@ impl Clock {
     /// Goes on with the clock of an earlier supervisor. Without a readable file it starts at `birth`, an anchor with
     /// CLOCK_REALTIME of the first process.
     pub(crate) fn resume(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> Clock {
+        let (mut clock, from_file) = Clock::read_back(path, kind, birth);
+        if from_file {
+            clock.file = OpenOptions::new().append(true).open(path).ok();
+        }
+        clock
+    }
+
+    /// The same beside a supervisor, whose file is left as it is.
+    pub(crate) fn watch(path: &Path, kind: Kind) -> Clock {
+        Clock::read_back(path, kind, (0, 0, 0)).0
+    }
+
+    /// The clock, and whether its file could be read.
+    fn read_back(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> (Clock, bool) {
         clock::set(kind as u32, Some(libc::clock_gettime));
         let mut bytes = Vec::new();
         // A file that cannot be read is as good as none.
@@ -98,7 +112,7 @@ impl Clock {
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (ticks, mono, real) = birth;
         let [MAGIC, _, offset, first_ticks, first_mono, pieces @ ..] = &words[..] else {
-            return Clock::new(kind, real.wrapping_sub(mono) as i64, (ticks, mono), None);
+            return (Clock::new(kind, real.wrapping_sub(mono) as i64, (ticks, mono), None), false);
         };
         let mut clock = Clock::new(kind, *offset as i64, (*first_ticks, *first_mono), None);
         if kind == Kind::Tsc {
@@ -113,8 +127,7 @@ impl Clock {
             }
             clock.pieces = Arc::new(pieces);
         }
-        clock.file = OpenOptions::new().append(true).open(path).ok();
-        clock
+        (clock, true)
     }
 
     fn new(kind: Kind, offset: i64, first: (u64, u64), file: Option<File>) -> Clock {

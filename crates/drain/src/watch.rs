@@ -156,7 +156,7 @@ pub(crate) fn start_of(arena: &Arena, slot: u32, host: &Host) -> Option<u64> {
 }
 
 /// The pid by which we see the process in a slot.
-fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
+pub(crate) fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
     let facts = arena.slot_facts(slot);
     if facts.pid_namespace == 0 || facts.pid_namespace == host.pid_namespace {
         return Some(facts.pid);

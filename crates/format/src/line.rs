@@ -147,6 +147,19 @@ impl LineBuf {
         self.start(name, cat, b'C', pid, tid, None, Time::At(at_ns))
     }
 
+    /// Values of a stretch of time. Viewers show them from its start on; `dur` tells readers where it ends.
+    pub fn counter_over(
+        &mut self,
+        name: &str,
+        cat: &str,
+        pid: u32,
+        tid: u32,
+        start_ns: i64,
+        end_ns: i64,
+    ) -> &mut LineBuf {
+        self.start(name, cat, b'C', pid, tid, None, Time::Span(start_ns, end_ns))
+    }
+
     /// The start of a span on the thread's stack.
     pub fn begin(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64) -> &mut LineBuf {
         self.start(name, cat, b'B', pid, tid, None, Time::At(at_ns))

@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use records::{
-    CallTotal, ClockAnchor, Exit, FileTotal, IoCount, IoSpan, Launcher, ProcessRecord, RunManifest, SpanTotal, State,
-    SupervisorRecord, TracedBytes,
+    CallTotal, ClockAnchor, Exit, FileTotal, IoCount, IoSpan, KernelRecord, KernelTotals, Launcher, ProcessRecord,
+    RunManifest, SampleRecord, SpanTotal, State, SupervisorRecord, TracedBytes,
 };
 
 /// The version of both kinds of files. It changes when an old reader would misunderstand a new file.
@@ -27,6 +27,10 @@ pub const SCHEMA: u32 = 1;
 pub const RUN_FILE: &str = "run.json";
 /// The directory of the files that supervisors own.
 pub const RECORD_DIR: &str = "run.d";
+/// How the names of files with samples end; what is before it is [`record_stem`].
+pub const SAMPLES_END: &str = ".samples.pfw.gz";
+/// The same of files with what the kernel told.
+pub const KERNEL_END: &str = ".kernel.pfw.gz";
 
 /// A manifest file could not be read or written.
 #[derive(Debug, Error)]

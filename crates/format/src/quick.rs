@@ -143,10 +143,34 @@ pub enum Aside<'a> {
     },
 }
 
+/// Integers that a caller never looks at. They are checked but not worked out; a record may have them or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unread(u32);
+
+impl Unread {
+    /// Arguments, as bits of their places in [`INTEGERS`].
+    pub fn arguments(places: u32) -> Unread {
+        Unread(places & ((1 << INTEGERS.len()) - 1))
+    }
+
+    /// And the event's id.
+    #[must_use]
+    pub fn and_id(self) -> Unread {
+        Unread(self.0 | 1 << shapes::slot::ID)
+    }
+
+    /// And its process and thread.
+    #[must_use]
+    pub fn and_process(self) -> Unread {
+        Unread(self.0 | 1 << shapes::slot::PID | 1 << shapes::slot::TID)
+    }
+}
+
 /// A scanner that remembers the shapes of lines. One per thread; it may be used for any number of texts.
 #[derive(Debug, Default)]
 pub struct Quick {
     reading: Reading,
+    unread: Unread,
     shapes: Shapes,
     scratch: Scratch,
     /// Whether every event goes the checked way.
@@ -169,6 +193,11 @@ impl Quick {
     /// A scanner that takes the checked way for every event: the measure of the other.
     pub fn careful(reading: Reading) -> Quick {
         Quick { reading, careful: true, ..Quick::default() }
+    }
+
+    /// From now on does not work out what nobody looks at.
+    pub fn set_unread(&mut self, unread: Unread) {
+        self.unread = unread;
     }
 
     /// From now on reads otherwise, as when the next text is that of another file.
@@ -200,7 +229,8 @@ impl Quick {
                 && let Some(part) = trusted.around(at)
             {
                 let start = trusted.start;
-                match fast::event(part, at - start, &mut self.shapes, self.reading, &mut self.scratch, each) {
+                let how = fast::How { reading: self.reading, unread: self.unread.0 };
+                match fast::event(part, at - start, &mut self.shapes, how, &mut self.scratch, each) {
                     Ok(end) => {
                         at = start + end;
                         continue;

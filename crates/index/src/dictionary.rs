@@ -10,7 +10,49 @@ pub struct Strings {
     text: String,
     ends: Vec<u32>,
     table: HashTable<u32>,
+    recent: Recent,
 }
+
+/// Short strings that were met lately, by a few of their bits. Events have few names and categories: to compare two words here is
+/// several times as fast as to look into the table.
+#[derive(Debug, Clone, Default)]
+struct Recent {
+    places: Vec<Option<(Short, u32)>>,
+}
+
+/// A string of at most sixteen bytes: its first and its last eight, which may overlap, and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Short {
+    first: u64,
+    last: u64,
+    len: u8,
+}
+
+impl Short {
+    #[inline]
+    fn of(text: &str) -> Option<Short> {
+        let bytes = text.as_bytes();
+        let len = bytes.len();
+        let (first, last) = if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into())
+        } else {
+            let byte = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
+            (byte(0) | byte(1) << 8 | byte(2) << 16, 0)
+        };
+        (len <= 16).then_some(Short { first, last, len: len as u8 })
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        let mixed = (self.first ^ self.last.rotate_left(23) ^ u64::from(self.len)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - RECENT.ilog2())) as usize
+    }
+}
+
+/// How many short strings are remembered.
+const RECENT: usize = 256;
 
 /// A table beyond this size would overflow its offsets; strings that come later share one id.
 const MOST_TEXT: usize = u32::MAX as usize - (1 << 20);
@@ -26,13 +68,27 @@ fn hash(text: &str) -> u64 {
 
 impl Strings {
     /// The id of a string; a new one when it has none yet.
+    #[inline]
     pub fn intern(&mut self, text: &str) -> u32 {
+        let Some(short) = Short::of(text) else { return self.find_or_add(text) };
+        if let Some(Some((known, id))) = self.recent.places.get(short.place())
+            && *known == short
+        {
+            return *id;
+        }
+        let id = self.find_or_add(text);
+        self.recent.places.resize(RECENT, None);
+        self.recent.places[short.place()] = Some((short, id));
+        id
+    }
+
+    fn find_or_add(&mut self, text: &str) -> u32 {
         let hash_of = hash(text);
         if let Some(id) = self.table.find(hash_of, |id| self.get(*id) == text) {
             return *id;
         }
         if self.text.len() + text.len() > MOST_TEXT && text != BEYOND {
-            return self.intern(BEYOND);
+            return self.find_or_add(BEYOND);
         }
         let id = self.ends.len() as u32;
         self.text.push_str(text);

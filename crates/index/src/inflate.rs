@@ -63,7 +63,7 @@ pub fn member<'r>(bytes: &[u8], room: &'r mut Vec<u8>, inflater: &mut Inflater) 
 impl Inflater {
     /// Inflates, with more room until it is enough, and tells the length of the text.
     fn inflate(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> Result<usize, Why> {
-        header_len(bytes).ok_or(Why::Bad)?;
+        let data = bytes.get(header_len(bytes).ok_or(Why::Bad)?..).ok_or(Why::Bad)?;
         // Where the bytes end with the member, they end with its size.
         let said = bytes.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
         let said = if said <= LIMIT && said / MAX_RATIO <= bytes.len() { said } else { 0 };
@@ -72,7 +72,8 @@ impl Inflater {
             if room.len() < wanted {
                 room.resize(wanted, 0);
             }
-            match self.decompressor.gzip_decompress(bytes, room) {
+            // Without its trailer: that is looked for afterwards, and so the sum is made once.
+            match self.decompressor.deflate_decompress(data, room) {
                 Ok(len) if len <= LIMIT => return Ok(len),
                 Err(DecompressionError::BadData) => return Err(Why::Bad),
                 _ if room.len() >= LIMIT => return Err(Why::TooLong),
@@ -82,7 +83,7 @@ impl Inflater {
     }
 }
 
-/// Where the member ends: behind its trailer, of which libdeflate has checked that it is there.
+/// Where the member ends: behind its trailer. Where there is none, size or sum are wrong.
 fn end_of_member(bytes: &[u8], trailer: [u8; 8], len: usize, decompressor: &mut Decompressor) -> Result<usize, Why> {
     let from = header_len(bytes).ok_or(Why::Bad)?;
     let finder = memchr::memmem::Finder::new(&trailer);

@@ -15,7 +15,7 @@ use weftline_format::dialect::Dialect;
 use crate::progress::Progress;
 use crate::rows::{Collector, Late, Wanted};
 use crate::segment::{Columns, GroupMeta};
-use crate::source::{self, FileNote, TraceFile, Work};
+use crate::source::{self, FileNote, Spare, TraceFile, Work};
 use crate::{IndexError, Result};
 
 pub(crate) use tables::{Maps, Tables};
@@ -27,8 +27,8 @@ pub(crate) trait Sink: Sync {
     type State: Send;
     /// A thread begins.
     fn begin(&self) -> Self::State;
-    /// A row group.
-    fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<()>;
+    /// A row group. Columns that are given back lend their memory to the next one.
+    fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<Columns>;
 }
 
 /// What was found out about one file.
@@ -56,6 +56,7 @@ pub(crate) struct Gathered<S> {
 
 /// What the threads share.
 struct Shared {
+    spare: Spare,
     state: Mutex<State>,
     turn: Condvar,
 }
@@ -105,6 +106,7 @@ pub(crate) fn run<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<Gathered<S::State>> {
     let shared = Shared {
+        spare: Spare::default(),
         state: Mutex::new(State {
             turn: 0,
             tables: Tables::default(),
@@ -148,7 +150,7 @@ pub(crate) fn run<S: Sink>(
             facts.dialect = note.dialect;
             facts.damage.join(note.damage);
         };
-        if let Err(error) = source::cut(files, &mut give, &mut note) {
+        if let Err(error) = source::cut(files, &shared.spare, &mut give, &mut note) {
             shared.fail(error);
         }
         // All tasks so far are done when it is the next one's turn; then it is known which files must be read again, and from where.

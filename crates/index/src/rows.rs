@@ -4,15 +4,17 @@ mod columns;
 mod pairs;
 mod people;
 
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type};
 use rustc_hash::FxHashMap;
 use weftline_format::Phase;
 use weftline_format::dialect::Reading;
-use weftline_format::quick::{INTEGERS, Record};
+use weftline_format::quick::{INTEGERS, Record, Unread};
 
 use crate::column::{Column, mark, phase_code};
 use crate::dictionary::{Kind, Strings};
+use crate::segment::Columns;
 
-use columns::{Ids, Sparse, Texts};
+use columns::{Ids, Sparse, Texts, memory_of};
 use pairs::Pairs;
 pub(crate) use pairs::{Late, Loose, Stitcher};
 use people::People;
@@ -42,6 +44,30 @@ impl Rows {
     pub(crate) fn len(&self) -> usize {
         self.phase.len()
     }
+
+    /// No rows yet, but room for as many as these columns hold.
+    fn in_memory_of(columns: Columns) -> Rows {
+        let mut rows = Rows::default();
+        for (column, array) in Column::all().zip(columns) {
+            match column {
+                Column::Phase => rows.phase = memory_of::<UInt8Type>(array),
+                Column::Ts => rows.ts = Sparse::in_memory(memory_of::<Int64Type>(array)),
+                Column::Dur => rows.dur = Sparse::in_memory(memory_of::<Int64Type>(array)),
+                Column::Name => rows.name = memory_of::<UInt32Type>(array),
+                Column::Cat => rows.cat = memory_of::<UInt32Type>(array),
+                Column::Process => rows.process = memory_of::<UInt32Type>(array),
+                Column::Tid => rows.tid = memory_of::<Int64Type>(array),
+                Column::File => rows.file = Ids::in_memory(memory_of::<UInt32Type>(array)),
+                Column::Id => rows.id = Sparse::in_memory(memory_of::<Int64Type>(array)),
+                Column::Integer(place) => {
+                    rows.integers[usize::from(place)] = Sparse::in_memory(memory_of::<Int64Type>(array));
+                }
+                Column::Marks => rows.marks = memory_of::<UInt16Type>(array),
+                Column::Rest | Column::Extra => {}
+            }
+        }
+        rows
+    }
 }
 
 /// A definition of a hash.
@@ -51,11 +77,13 @@ pub(crate) struct Definition {
     pub name: String,
 }
 
-/// Which columns are collected; the others stay empty.
+/// Which columns are collected; the others stay empty. Phase, name and category are always there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Phase, name, category, process and thread are always there.
-    pub times: bool,
+    pub ts: bool,
+    pub dur: bool,
+    /// Process and thread; spans of two events need them to find their other half.
+    pub process: bool,
     pub file: bool,
     /// By their places in [`INTEGERS`].
     pub integers: u32,
@@ -68,21 +96,32 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) const ALL: Wanted =
-        Wanted { times: true, file: true, integers: u32::MAX, id: true, rest: true, extra: true, meta: true };
+        Wanted { integers: u32::MAX, id: true, rest: true, extra: true, meta: true, ..Wanted::SURVEY };
 
-    /// For a pass that only finds out what there is: times, and files because they are numbered.
-    pub(crate) const SURVEY: Wanted =
-        Wanted { times: true, file: true, integers: 0, id: false, rest: false, extra: false, meta: false };
+    /// For a pass that only finds out what there is: times, and what is numbered.
+    pub(crate) const SURVEY: Wanted = Wanted {
+        ts: true,
+        dur: true,
+        process: true,
+        file: true,
+        integers: 0,
+        id: false,
+        rest: false,
+        extra: false,
+        meta: false,
+    };
 
-    /// What a question needs.
-    pub(crate) fn of(columns: &[Column]) -> Wanted {
+    /// What a question needs. `pairs`: there may be spans of two events.
+    pub(crate) fn of(columns: &[Column], pairs: bool) -> Wanted {
         let has = |column| columns.contains(&column);
         let integers = columns.iter().fold(0, |bits, column| match column {
             Column::Integer(place) => bits | 1 << place,
             _ => bits,
         });
         Wanted {
-            times: has(Column::Ts) || has(Column::Dur),
+            ts: has(Column::Ts),
+            dur: has(Column::Dur),
+            process: has(Column::Process) || has(Column::Tid) || pairs,
             file: has(Column::File),
             integers,
             id: has(Column::Id),
@@ -90,6 +129,27 @@ impl Wanted {
             extra: has(Column::Extra),
             meta: has(Column::Marks),
         }
+    }
+
+    /// Whether a pass that collects this leaves nothing to be found out.
+    pub(crate) fn is_survey(self) -> bool {
+        self.ts && self.dur && self.process && self.file
+    }
+
+    /// What the scanner need not work out.
+    pub(crate) fn unread(self) -> Unread {
+        let unread = Unread::arguments(!self.integers);
+        // Halves of spans find each other by process and thread, or by their id.
+        match (self.process, self.id) {
+            (true, _) => unread,
+            (false, true) => unread.and_process(),
+            (false, false) => unread.and_process().and_id(),
+        }
+    }
+
+    /// Whether anybody will ask what a hash means.
+    fn meanings(self) -> bool {
+        self.process || self.file || self.rest
     }
 }
 
@@ -150,23 +210,23 @@ impl Collector {
             return;
         }
         let row = self.rows.len();
-        let process = self.people.of(record);
+        let wanted = self.wanted;
+        let process = if wanted.process { self.people.of(record) } else { 0 };
         let rows = &mut self.rows;
         rows.phase.push(phase_code(record.phase));
         let name = self.names.intern(record.name);
         rows.name.push(name);
         let cat = self.cats.intern(record.cat);
         rows.cat.push(cat);
-        rows.process.push(process);
-        rows.tid.push(record.tid);
-        let wanted = self.wanted;
-        if wanted.times {
-            if let Some(ts) = record.start_ns {
-                rows.ts.set(row, ts);
-            }
-            if let Some(dur) = record.dur_ns {
-                rows.dur.set(row, dur);
-            }
+        if wanted.process {
+            rows.process.push(process);
+            rows.tid.push(record.tid);
+        }
+        if let Some(ts) = record.start_ns.filter(|_| wanted.ts) {
+            rows.ts.set(row, ts);
+        }
+        if let Some(dur) = record.dur_ns.filter(|_| wanted.dur) {
+            rows.dur.set(row, dur);
         }
         if let Some(id) = record.id.filter(|_| wanted.id) {
             rows.id.set(row, id);
@@ -186,18 +246,12 @@ impl Collector {
         if wanted.extra {
             rows.extra.set(row, record.extra);
         }
-        let mut marks = self.reading_marks
-            | u16::from(record.form.bits()) << mark::FORM
-            | if record.has_args { mark::ARGS } else { 0 };
-        if record.fhash_is_number {
-            marks |= mark::FILE_NUMBER;
+        if wanted.meta {
+            rows.marks.push(self.reading_marks | marks_of(record));
         }
-        if record.hhash.is_some() {
-            marks |= if record.hhash_is_number { mark::HOST | mark::HOST_NUMBER } else { mark::HOST };
-        }
-        rows.marks.push(marks);
         match record.phase {
             Phase::Complete | Phase::Counter | Phase::Aggregated | Phase::Instant => {}
+            _ if !wanted.process => {}
             Phase::Metadata => self.people.learn(process, record),
             _ => self.pair(record, row, process, cat),
         }
@@ -262,7 +316,9 @@ impl Collector {
         }
         let (Some(hash), Some(name)) = (hash, name) else { return false };
         self.definition_lines += 1;
-        self.note_definition(kind, hash, name);
+        if self.wanted.meanings() {
+            self.note_definition(kind, hash, name);
+        }
         true
     }
 
@@ -271,6 +327,13 @@ impl Collector {
         if known.get(&hash).is_none_or(|known| *known != name) {
             known.insert(hash.clone(), name.clone());
             self.definitions.push(Definition { kind, hash, name });
+        }
+    }
+
+    /// Takes back the memory of columns that nobody needs any more, for the next rows: fresh memory costs more than filling it.
+    pub(crate) fn reuse(&mut self, columns: Columns) {
+        if self.rows.len() == 0 {
+            self.rows = Rows::in_memory_of(columns);
         }
     }
 
@@ -284,6 +347,18 @@ impl Collector {
     pub(crate) fn take(&mut self) -> (Rows, Loose) {
         (std::mem::take(&mut self.rows), self.pairs.take())
     }
+}
+
+/// What a row's marks say of its line.
+fn marks_of(record: &Record<'_>) -> u16 {
+    let mut marks = u16::from(record.form.bits()) << mark::FORM | if record.has_args { mark::ARGS } else { 0 };
+    if record.fhash_is_number {
+        marks |= mark::FILE_NUMBER;
+    }
+    if record.hhash.is_some() {
+        marks |= if record.hhash_is_number { mark::HOST | mark::HOST_NUMBER } else { mark::HOST };
+    }
+    marks
 }
 
 fn async_id(record: &Record<'_>) -> String {

@@ -264,18 +264,19 @@ impl<T: Send, M: Fn() -> T + Sync, E: Fn(&mut T, &Batch) + Sync> Sink for Fold<'
         ((self.make)(), Vec::new())
     }
 
-    fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<()> {
+    fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<Columns> {
         let mut batch = Batch::new(meta.rows as usize);
         let late: Vec<(u32, i64)> =
             self.late.iter().filter(|late| late.at.group == group).map(|late| (late.at.row, late.dur)).collect();
-        for (column, array) in Column::all().zip(columns) {
+        for (column, array) in Column::all().zip(&columns) {
             if self.reader.columns.contains(&column) {
-                let array = if column == Column::Dur { patch(&late, 0, &array) } else { array };
+                let array = if column == Column::Dur { patch(&late, 0, array) } else { Arc::clone(array) };
                 batch.columns[column.place()] = Some(array);
             }
         }
         state.1.push(meta);
-        self.reader.hand_on(batch, &mut |batch| (self.each)(&mut state.0, batch))
+        self.reader.hand_on(batch, &mut |batch| (self.each)(&mut state.0, batch))?;
+        Ok(columns)
     }
 }
 
@@ -377,7 +378,7 @@ impl Run {
         let compiled = Compiled::new(filter, &dictionary);
         let reader = Reader { columns: needed(request, &compiled), compiled: compiled.into(), request };
         let late = self.late();
-        let wanted = Wanted::of(&reader.columns);
+        let wanted = Wanted::of(&reader.columns, streamed.may_have_pairs);
         let sink = Fold { reader: &reader, late: &late, make, each, state: std::marker::PhantomData };
         let gathered = pipeline::run(&streamed.files, threads, wanted, &sink, &*self.progress)?;
         let (mut states, mut metas) = (Vec::new(), Vec::new());
@@ -386,7 +387,7 @@ impl Run {
             states.push(state);
             metas.extend(some);
         }
-        self.learn(&tables, &metas, &facts, late, wanted.times && wanted.file);
+        self.learn(&tables, &metas, &facts, late, wanted.is_survey());
         Ok((states, Effort { groups, groups_read: groups }))
     }
 }

@@ -69,9 +69,11 @@ pub(crate) fn columns(rows: Rows, maps: &Maps, wanted: Wanted) -> (Columns, Grou
         UInt32Array::from(ids)
     };
     let Rows { phase, ts, dur, name, cat, process, tid, file, id, integers, rest, extra, marks } = rows;
-    let (ts, dur) = (ts.finish(count), dur.finish(count));
+    // What nobody wants is a column without rows.
+    let of = |wanted: bool| if wanted { count } else { 0 };
+    let (ts, dur) = (ts.finish(of(wanted.ts)), dur.finish(of(wanted.dur)));
     let (name, cat, process) = (mapped(name, &maps.names), mapped(cat, &maps.cats), mapped(process, &maps.processes));
-    let file = file.finish(count, &maps.hashes);
+    let file = file.finish(of(wanted.file), &maps.hashes);
     let mut meta = GroupMeta { rows: count as u64, ..GroupMeta::default() };
     if wanted.meta {
         meta.names = IdSet::of(&name);
@@ -82,11 +84,12 @@ pub(crate) fn columns(rows: Rows, maps: &Maps, wanted: Wanted) -> (Columns, Grou
     }
     let mut counts = [0u64; 256];
     let spans = [phase_code(weftline_format::Phase::Complete), phase_code(weftline_format::Phase::Begin)];
-    for (row, code) in phase.iter().enumerate() {
-        counts[usize::from(*code)] += 1;
+    phase.iter().for_each(|code| counts[usize::from(*code)] += 1);
+    for (row, code) in phase.iter().enumerate().take(ts.len()) {
         if ts.is_valid(row) {
             let start = ts.value(row);
-            let end = if dur.is_valid(row) { start.saturating_add(dur.value(row)).max(start) } else { start };
+            let known = row < dur.len() && dur.is_valid(row);
+            let end = if known { start.saturating_add(dur.value(row)).max(start) } else { start };
             widen(&mut meta.time, start, end);
             if spans.contains(code) {
                 widen(&mut meta.spans, start, end);
@@ -106,11 +109,14 @@ pub(crate) fn columns(rows: Rows, maps: &Maps, wanted: Wanted) -> (Columns, Grou
         Arc::new(process),
         Arc::new(arrow_array::Int64Array::from(tid)),
         Arc::new(file),
-        Arc::new(id.finish(count)),
+        Arc::new(id.finish(of(wanted.id))),
     ];
-    columns.extend(integers.into_iter().map(|column| Arc::new(column.finish(count)) as ArrayRef));
-    columns.push(rest.finish(count));
-    columns.push(extra.finish(count));
+    columns.extend(integers.into_iter().enumerate().map(|(place, column)| {
+        let wanted = wanted.integers >> place & 1 == 1;
+        Arc::new(column.finish(of(wanted))) as ArrayRef
+    }));
+    columns.push(rest.finish(of(wanted.rest)));
+    columns.push(extra.finish(of(wanted.extra)));
     columns.push(Arc::new(UInt16Array::from(marks)));
     (columns, meta)
 }

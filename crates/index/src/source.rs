@@ -8,6 +8,7 @@ mod members;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use weftline_format::damage::{Damage, Place};
 use weftline_format::dialect::{Dialect, Sniff};
@@ -57,6 +58,26 @@ pub(crate) struct FileNote {
     pub damage: Damage,
 }
 
+/// Memory of texts that are done with. Fresh memory for every text costs as much system time as inflating into it takes.
+#[derive(Default)]
+pub(crate) struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    /// Room for a text; none yet where nobody has given any back.
+    fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Gives the room of a text back.
+    pub(crate) fn give(&self, mut text: Vec<u8>) {
+        // One that grew with a very long line is not kept for all others.
+        if text.capacity() <= TASK_TEXT {
+            text.clear();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        }
+    }
+}
+
 /// Opens a file from a place on.
 pub(crate) fn open(file: &TraceFile) -> Result<OpenFile> {
     open_path(&file.path)
@@ -71,6 +92,7 @@ fn open_path(path: &Path) -> Result<OpenFile> {
 /// Hands out the tasks of all files in order. `give` returns false when nobody wants more.
 pub(crate) fn cut(
     files: &[TraceFile],
+    spare: &Spare,
     give: &mut impl FnMut(Work, u64) -> bool,
     note: &mut impl FnMut(FileNote),
 ) -> Result<()> {
@@ -80,7 +102,7 @@ pub(crate) fn cut(
             if !small.is_empty() && !give(Work::Files(std::mem::take(&mut small)), std::mem::take(&mut bytes)) {
                 return Ok(());
             }
-            if !cut_file(number, file, give, note)? {
+            if !cut_file(number, file, spare, give, note)? {
                 return Ok(());
             }
             continue;
@@ -101,6 +123,7 @@ pub(crate) fn cut(
 fn cut_file(
     number: usize,
     file: &TraceFile,
+    spare: &Spare,
     give: &mut impl FnMut(Work, u64) -> bool,
     note: &mut impl FnMut(FileNote),
 ) -> Result<bool> {
@@ -139,7 +162,9 @@ fn cut_file(
                         carry = bytes;
                         continue;
                     };
-                    carry = bytes.split_off(end);
+                    carry = spare.take();
+                    carry.extend_from_slice(&bytes[end..]);
+                    bytes.truncate(end);
                 }
                 cutter.add_text(bytes, place, give)
             }

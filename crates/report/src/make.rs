@@ -22,7 +22,13 @@ pub fn report(title: &str, run: &Run, summary: &Summary, views: Vec<(String, Tab
     for (key, table) in views {
         sections.push(view(key, table));
     }
-    let skipped = verdict.skipped.iter().map(|skipped| format!("{}: {}", skipped.rule, skipped.why)).collect();
+    let mut skipped: Vec<String> =
+        verdict.skipped.iter().map(|skipped| format!("{}: {}", skipped.rule, skipped.why)).collect();
+    if summary.job.total_calls > 0 {
+        // Every rule rests on single calls; silence about the others is no praise.
+        let calls = count(summary.job.total_calls);
+        skipped.push(format!("{calls} calls that are known only as totals: rules look at single calls"));
+    }
     Report {
         title: title.to_owned(),
         facts: facts(run, summary),
@@ -75,8 +81,34 @@ fn facts(run: &Run, summary: &Summary) -> Vec<Fact> {
         fact("preset", "layers", summary.preset.name().into(), format!("preset {}", summary.preset.name())),
         fact("origin_ns", "", job.origin.into(), String::new()),
     ];
+    facts.extend(totals(summary));
     facts.push(traces(run, summary));
     facts
+}
+
+/// How many calls are known only as totals, where there are any.
+fn totals(summary: &Summary) -> Option<Fact> {
+    let job = &summary.job;
+    if job.total_calls == 0 && job.recorded_twice == 0 {
+        return None;
+    }
+    let period = time(job.period_ns.unsigned_abs());
+    let all = job.total_calls + job.events.saturating_sub(job.ignored);
+    let mut shown = format!(
+        "{} of {} calls are known only as totals of {period}: what needs single calls is left out or empty",
+        count(job.total_calls),
+        count(all)
+    );
+    if job.recorded_twice > 0 {
+        shown.push_str(&format!(
+            "; totals of {} more were recorded call by call and count once",
+            count(job.recorded_twice)
+        ));
+    }
+    let value = serde_json::json!({
+        "calls": job.total_calls, "of_calls": all, "recorded_twice": job.recorded_twice, "period_ns": job.period_ns,
+    });
+    Some(Fact { name: "totals", label: "totals", value, shown, alarming: false })
 }
 
 fn on_hosts(processes: u64, hosts: u64) -> String {
@@ -140,7 +172,7 @@ fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
                 None,
             )
         },
-        "sizes" => transfer_sizes(table)?,
+        "sizes" => transfer_sizes(table, summary.unknown_sizes)?,
         "top_files" => make("files by time", &with(&["file_name"]), None),
         "top_directories" => make("directories by time", &with(&["file_dir", "files"]), None),
         "top_processes" if table.rows > 1 => make("processes by time", &with(&["process"]), None),
@@ -155,7 +187,7 @@ fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
 }
 
 /// How large the transfers were: only bins that occur.
-fn transfer_sizes(table: &Table) -> Option<Section> {
+fn transfer_sizes(table: &Table, unknown: (u64, u64)) -> Option<Section> {
     let number = |row: usize, column: &str| match table.get(row, column) {
         Field::Int(number) => number,
         _ => 0,
@@ -175,7 +207,10 @@ fn transfer_sizes(table: &Table) -> Option<Section> {
         table: kept,
         columns: vec!["transfer", "calls", "reads", "writes"],
         rows: ROWS,
-        note: None,
+        note: (unknown != (0, 0)).then(|| {
+            let (reads, writes) = (count(unknown.0), count(unknown.1));
+            format!("without {reads} reads and {writes} writes that are known only as totals of different sizes")
+        }),
     })
 }
 
@@ -225,8 +260,21 @@ fn timeline(table: &Table, summary: &Summary) -> Section {
         table: dense,
         columns: vec!["time_start", "read_bps", "written_bps", "calls_per_s"],
         rows: usize::MAX,
-        note: Some("the number at the right is the highest; a call belongs to the step in which it began".to_owned()),
+        note: Some(timeline_note(summary)),
     }
+}
+
+fn timeline_note(summary: &Summary) -> String {
+    let mut note = "the number at the right is the highest; a call belongs to the step in which it began".to_owned();
+    let period = time(summary.job.period_ns.unsigned_abs());
+    if summary.spread {
+        note.push_str(&format!(
+            "; totals of {period} are spread evenly over shorter steps, because they do not tell when in it calls were"
+        ));
+    } else if summary.job.total_calls > 0 {
+        note.push_str(&format!("; totals of {period} belong to the step that holds the middle of it"));
+    }
+    note
 }
 
 /// Columns of a view that people see first; the other forms have all.

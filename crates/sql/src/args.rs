@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Threads to use [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+    /// Memory that the query itself may take, in MiB [default: three quarters of what is free]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) memory: Option<u32>,
     /// Describe all tables, columns and functions (Markdown) and stop
     #[arg(long)]
     pub(crate) schema: bool,
@@ -77,6 +80,8 @@ pub(crate) struct Query {
     pub(crate) explain: bool,
     pub(crate) groups: Vec<String>,
     pub(crate) threads: Option<usize>,
+    /// In bytes.
+    pub(crate) memory: Option<usize>,
 }
 
 impl Order {
@@ -111,6 +116,7 @@ impl Order {
             explain: options.explain,
             groups: options.group,
             threads: options.threads.map(usize::from),
+            memory: options.memory.map(|mebibytes| (mebibytes as usize) << 20),
         }))
     }
 }

@@ -80,6 +80,9 @@ fn of_query(error: &DataFusionError) -> String {
         DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
             of_plan(text)
         }
+        DataFusionError::ResourcesExhausted(_) => {
+            "the query needs more memory than it may take; ask for fewer rows or groups, or allow more with --memory MIB".to_owned()
+        }
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::ArrowError(error, _) => error.to_string(),
         other => other.strip_backtrace(),

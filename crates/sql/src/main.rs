@@ -10,7 +10,6 @@
 //! | [`schema`] | what tables, columns and functions are: for the providers and for `docs/schema.md` |
 //! | [`output`] | results as a table, CSV, JSON, Parquet, Arrow |
 //! | [`complaint`] | what went wrong, in one sentence |
-//! | [`progress`] | a bar while the index is built |
 //!
 //! Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 failure or a query that cannot be answered, 2 wrong usage. It is a binary of its
 //! own because DataFusion takes a third of an hour to build: `weft` never links it.
@@ -21,7 +20,6 @@ mod complaint;
 mod functions;
 mod guard;
 mod output;
-mod progress;
 mod schema;
 mod session;
 mod tables;

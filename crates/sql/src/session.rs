@@ -6,13 +6,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use weftline_index::progress::Bar;
 use weftline_index::{OpenOptions, Run};
 
 use crate::args::{Format, Query};
 use crate::output;
-use crate::progress::Bar;
 use crate::tables::Vocabulary;
 use crate::{functions, guard, tables};
 
@@ -56,7 +57,12 @@ fn open(query: &Query) -> anyhow::Result<SessionContext> {
         .with_default_catalog_and_schema(CATALOG, SCHEMA);
     // A query writes nothing, not even for itself.
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+    let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
+    // Without a bound a query with too many groups would end with the machine out of memory, and perhaps not this process first.
+    if let Some(limit) = query.memory.or_else(|| Some(free_memory()? / 4 * 3)) {
+        runtime = runtime.with_memory_pool(Arc::new(GreedyMemoryPool::new(limit)));
+    }
+    let runtime = runtime.build_arc()?;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
@@ -71,4 +77,11 @@ fn open(query: &Query) -> anyhow::Result<SessionContext> {
     functions::scalars(&words).into_iter().for_each(|function| context.register_udf(function));
     functions::aggregates().into_iter().for_each(|function| context.register_udaf(function));
     Ok(context)
+}
+
+/// What the machine could give without swapping, in bytes.
+fn free_memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }

@@ -8,6 +8,7 @@
 //! | [`values`] | counters: one row per value |
 //! | [`pushdown`] | conditions of a query → a filter of the index |
 //! | [`scan`] | the plan node that reads row groups |
+//! | [`leaf`] | what all plan nodes without children say |
 //! | [`gathered`] | tables that a pass over the run gathers, when they are asked for |
 //! | [`usage`] | what is counted per file, process, thread and host |
 //! | [`files`], [`people`], [`metadata`], [`damage`] | the gathered tables |
@@ -17,6 +18,7 @@ mod damage;
 mod event_rows;
 mod files;
 mod gathered;
+mod leaf;
 mod metadata;
 mod people;
 mod pushdown;

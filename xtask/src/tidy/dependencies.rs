@@ -4,10 +4,11 @@ use super::Finding;
 use crate::repo;
 
 /// Package, and families of crates it must never reach. A family is a crate name and everything that starts with it.
-const FORBIDDEN: [(&str, &[&str]); 9] = [
+const FORBIDDEN: [(&str, &[&str]); 10] = [
     ("weftline-format", HEAVY),
     ("weftline-recorder", HEAVY),
     ("weftline-preload", HEAVY),
+    ("weftline-collect", HEAVY),
     ("weftline-drain", HEAVY),
     ("weftline-standalone", HEAVY),
     ("weftline", HEAVY),

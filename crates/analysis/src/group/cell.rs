@@ -121,22 +121,88 @@ pub struct Stats {
     pub offset_max: i64,
     /// Events per size bin; most groups have no sizes, so they have no bins either.
     pub bins: Option<Box<[u64; SIZE_BINS]>>,
+    /// What is not known, because the tracer kept only the totals of some calls; nothing where it kept all of them one by one.
+    pub unknown: Option<Box<Unknown>>,
+}
+
+/// Calls of a group of which only totals are known, and how many of those leave open what. What is open for one call is for its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unknown {
+    /// All calls that are known only as totals.
+    pub calls: u64,
+    /// How long each took.
+    pub durations: u64,
+    /// How long the shortest and the longest took.
+    pub extremes: u64,
+    /// How many moved bytes.
+    pub sized: u64,
+    /// How many bytes each moved.
+    pub sizes: u64,
+    /// Which bins their sizes are in.
+    pub bins: u64,
+    /// The smallest size.
+    pub size_min: u64,
+    /// The largest size.
+    pub size_max: u64,
+}
+
+impl Unknown {
+    fn merge(&mut self, other: &Unknown) {
+        self.calls += other.calls;
+        self.durations += other.durations;
+        self.extremes += other.extremes;
+        self.sized += other.sized;
+        self.sizes += other.sizes;
+        self.bins += other.bins;
+        self.size_min += other.size_min;
+        self.size_max += other.size_max;
+    }
 }
 
 impl Stats {
+    /// Whether something is known of all calls.
+    fn all_know(&self, of: impl Fn(&Unknown) -> u64) -> bool {
+        self.unknown.as_deref().is_none_or(|unknown| of(unknown) == 0)
+    }
+
+    /// Calls that are known only as totals.
+    pub fn totals(&self) -> u64 {
+        self.unknown.as_deref().map_or(0, |unknown| unknown.calls)
+    }
+
     /// Bins, zeros where there are none.
-    pub fn bins(&self) -> [u64; SIZE_BINS] {
-        self.bins.as_deref().copied().unwrap_or([0; SIZE_BINS])
+    pub fn bins(&self) -> Option<[u64; SIZE_BINS]> {
+        self.all_know(|unknown| unknown.bins).then(|| self.bins.as_deref().copied().unwrap_or([0; SIZE_BINS]))
     }
 
     /// The smallest size.
     pub fn size_min(&self) -> Option<u64> {
-        (self.sized > 0).then_some(self.size_min)
+        (self.sized > 0 && self.all_know(|unknown| unknown.size_min)).then_some(self.size_min)
     }
 
     /// The largest size.
     pub fn size_max(&self) -> Option<u64> {
-        (self.sized > 0).then_some(self.size_max)
+        (self.sized > 0 && self.all_know(|unknown| unknown.size_max)).then_some(self.size_max)
+    }
+
+    /// Events that have a size.
+    pub fn sized(&self) -> Option<u64> {
+        self.all_know(|unknown| unknown.sized).then_some(self.sized)
+    }
+
+    /// Sum of the squares of sizes.
+    pub fn size_sq(&self) -> Option<u128> {
+        self.all_know(|unknown| unknown.sizes).then_some(self.size_sq)
+    }
+
+    /// Sum of the squares of durations.
+    pub fn dur_sq(&self) -> Option<u128> {
+        self.all_know(|unknown| unknown.durations).then_some(self.dur_sq)
+    }
+
+    /// Shortest and longest duration.
+    pub fn dur_range(&self) -> Option<(i64, i64)> {
+        (self.count > 0 && self.all_know(|unknown| unknown.extremes)).then_some((self.dur_min, self.dur_max))
     }
 }
 
@@ -167,6 +233,7 @@ impl Cell for Stats {
             offset_min: i64::MAX,
             offset_max: i64::MIN,
             bins: None,
+            unknown: None,
         }
     }
 
@@ -221,6 +288,9 @@ impl Cell for Stats {
         if let Some(bins) = &other.bins {
             let own = self.bins.get_or_insert_default();
             own.iter_mut().zip(bins.iter()).for_each(|(own, other)| *own += other);
+        }
+        if let Some(unknown) = &other.unknown {
+            self.unknown.get_or_insert_default().merge(unknown);
         }
     }
 

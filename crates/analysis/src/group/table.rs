@@ -112,7 +112,7 @@ impl<C: Cell> Groups<C> {
 
     /// The cell of a key.
     #[inline]
-    pub(super) fn cell(&mut self, words: &[u32]) -> &mut C {
+    pub(crate) fn cell(&mut self, words: &[u32]) -> &mut C {
         let slot = self.slot(words);
         self.at(slot)
     }

@@ -1,5 +1,7 @@
 //! Layers of a job: how long each took, as a sum and as wall time, and how much of it ran beside others.
 
+use rustc_hash::FxHashSet;
+
 use crate::intervals::Intervals;
 use crate::layers::Layer;
 
@@ -16,6 +18,8 @@ pub struct LayerTimes {
     pub asynchronous: bool,
     /// Its events.
     pub count: u64,
+    /// Of those: calls of which only totals are known. Wall times are those of the others.
+    pub totals: u64,
     /// Bytes that they moved.
     pub size: u128,
     /// Sum of their durations; nested and parallel calls count again.
@@ -36,12 +40,41 @@ pub struct LayerTimes {
     pub unoverlapped: Option<i128>,
 }
 
+/// Which wall times of layers are known: those to which no calls belong of which only totals are known.
+pub(super) struct KnownWalls<'l>(pub(super) &'l [LayerTimes]);
+
+impl KnownWalls<'_> {
+    /// The union of a layer.
+    pub(super) fn union(&self, layer: &LayerTimes) -> bool {
+        layer.totals == 0
+    }
+
+    /// The layer without those below.
+    pub(super) fn own(&self, layer: &LayerTimes) -> bool {
+        let below = |other: &&LayerTimes| other.parent.as_deref() == Some(layer.name.as_str());
+        self.union(layer) && self.0.iter().filter(below).all(|other| self.union(other))
+    }
+
+    /// What it has in common with another one.
+    pub(super) fn overlap(&self, layer: &LayerTimes, other: &LayerTimes) -> bool {
+        self.union(layer) && self.union(other)
+    }
+
+    /// The layer while nothing computed.
+    pub(super) fn unoverlapped(&self, layer: &LayerTimes) -> bool {
+        let computes = self.0.iter().find(|other| other.name == "compute");
+        self.union(layer) && computes.is_none_or(|compute| self.union(compute))
+    }
+}
+
 /// Adds up layers over windows of time.
 pub(super) struct LayerSummer<'l> {
     layers: &'l [Layer],
     times: Vec<LayerTimes>,
     /// Per layer and process.
     per_process: Vec<Vec<i128>>,
+    /// Per layer: processes of which totals are known.
+    total_people: Vec<FxHashSet<u32>>,
 }
 
 impl<'l> LayerSummer<'l> {
@@ -51,6 +84,7 @@ impl<'l> LayerSummer<'l> {
             parent: layer.parent.as_ref().map(ToString::to_string),
             asynchronous: layer.asynchronous,
             count: sums.count,
+            totals: sums.totals,
             size: sums.size,
             time_sum: sums.time,
             time_union: 0,
@@ -61,7 +95,12 @@ impl<'l> LayerSummer<'l> {
             overlap: vec![0; layers.len()],
             unoverlapped: None,
         });
-        LayerSummer { layers, times: times.collect(), per_process: vec![Vec::new(); layers.len()] }
+        LayerSummer {
+            layers,
+            times: times.collect(),
+            per_process: vec![Vec::new(); layers.len()],
+            total_people: sums.iter().map(|sums| sums.total_people.clone()).collect(),
+        }
     }
 
     /// Takes up the ranges of a window.
@@ -102,7 +141,9 @@ impl<'l> LayerSummer<'l> {
             let lengths = &self.per_process[place];
             times.time_union_proc = lengths.iter().sum();
             times.time_union_proc_max = lengths.iter().copied().max().unwrap_or(0);
-            times.processes = lengths.iter().filter(|length| **length > 0).count() as u64;
+            let spans = |process: usize| lengths.get(process).is_some_and(|length| *length > 0);
+            let only_totals = self.total_people[place].iter().filter(|process| !spans(**process as usize)).count();
+            times.processes = (lengths.iter().filter(|length| **length > 0).count() + only_totals) as u64;
             times.unoverlapped = compute
                 .filter(|compute| *compute != place)
                 .map(|compute| times.time_union_proc - times.overlap[compute]);

@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::Array as _;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use crate::Result;
 use crate::classify::{Classes, IoCat, SIZE_BINS, bin_of};
 use crate::group::scan::{Buckets, Row, is_span};
-use crate::group::{Cell as _, Stats, Values, host_text};
+use crate::group::{Cell as _, Stats, Values};
 use crate::histogram::Histogram;
 use crate::intervals::Intervals;
 use crate::layers::Layer;
@@ -55,12 +55,18 @@ pub struct Traffic {
 impl Traffic {
     #[inline]
     fn add(&mut self, io_cat: IoCat, dur: i64, size: u64) {
-        self.calls += 1;
-        self.metadata_calls += u64::from(io_cat == IoCat::Metadata);
-        self.time += i128::from(dur);
+        self.add_many(io_cat, 1, dur.into(), size.into());
+    }
+
+    /// Takes up calls of one kind.
+    #[inline]
+    pub(super) fn add_many(&mut self, io_cat: IoCat, calls: u64, time: i128, size: u128) {
+        self.calls += calls;
+        self.metadata_calls += if io_cat == IoCat::Metadata { calls } else { 0 };
+        self.time += time;
         match io_cat {
-            IoCat::Read => self.read += u128::from(size),
-            IoCat::Write => self.written += u128::from(size),
+            IoCat::Read => self.read += size,
+            IoCat::Write => self.written += size,
             _ => {}
         }
     }
@@ -80,11 +86,15 @@ impl Traffic {
 }
 
 /// Events of a layer.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct LayerSums {
     pub(super) count: u64,
     pub(super) time: i128,
     pub(super) size: u128,
+    /// Of `count`: calls that are known only as totals.
+    pub(super) totals: u64,
+    /// Processes of those.
+    pub(super) total_people: FxHashSet<u32>,
 }
 
 /// What one thread has gathered, and then all.
@@ -106,9 +116,13 @@ pub(super) struct Gathered {
     pub(super) intervals: Vec<Vec<Intervals>>,
     pub(super) ignored: u64,
     pub(super) events: u64,
+    /// Calls that are known only as totals.
+    pub(super) totals: u64,
+    /// Of those: reads and writes whose sizes are not known.
+    pub(super) unbinned: (u64, u64),
 }
 
-fn grown<T: Default + Clone>(all: &mut Vec<T>, place: usize) -> &mut T {
+pub(super) fn grown<T: Default + Clone>(all: &mut Vec<T>, place: usize) -> &mut T {
     if place >= all.len() {
         all.resize(place + 1, T::default());
     }
@@ -137,16 +151,9 @@ struct State {
     operations: Vec<((u32, u32), Operation)>,
 }
 
-/// Processes with one host and pid are one: a host may have several hashes, a pid several images.
-pub(super) fn people(dictionary: &Dictionary) -> Vec<u32> {
-    let mut first: FxHashMap<(&str, i64), u32> = FxHashMap::default();
-    let all = dictionary.processes.iter().enumerate();
-    all.map(|(id, process)| *first.entry((host_text(process), process.pid)).or_insert(id as u32)).collect()
-}
-
 impl Pass<'_> {
     /// Which layers an event is in.
-    fn layer_bits(&self, cat: u32, name: u32, suffix_bits: u8) -> u32 {
+    pub(super) fn layer_bits(&self, cat: u32, name: u32, suffix_bits: u8) -> u32 {
         let label = self.classes.cat_label(self.classes.effective_cat(cat, suffix_bits));
         let (name, io_cat) = (self.dictionary.name(name), self.classes.io_cat(cat, name));
         let layers = self.layers.iter().take(31).enumerate();
@@ -202,6 +209,8 @@ impl Pass<'_> {
             }
         }
         let mut all = all.unwrap_or_default();
+        all.layers.resize_with(self.layers.len(), LayerSums::default);
+        all.intervals.resize_with(self.layers.len(), Vec::new);
         all.intervals.iter_mut().flatten().for_each(Intervals::settle);
         Ok(all)
     }
@@ -278,6 +287,28 @@ impl Pass<'_> {
 
     /// The ranges of time of a window, clipped to it: what lengths over all windows add up to is exact.
     pub(super) fn window(&self, run: &Run, from: i64, to: i64) -> Result<Vec<Vec<Intervals>>> {
+        let each = |found: &mut Vec<Vec<Intervals>>, span: &WindowSpan<'_>| {
+            span.layers(|layer| grown(&mut found[layer], span.process as usize).add(span.start, span.end));
+        };
+        let states = self.each_in_window(run, from, to, &[], || vec![Vec::new(); self.layers.len()], each)?;
+        let mut all = vec![Vec::new(); self.layers.len()];
+        for found in states {
+            join(&mut all, found);
+        }
+        all.iter_mut().flatten().for_each(Intervals::settle);
+        Ok(all)
+    }
+
+    /// Shows every span of a window, clipped to it, to a fold; `more` are columns that it needs beside those of all.
+    pub(super) fn each_in_window<S: Send>(
+        &self,
+        run: &Run,
+        from: i64,
+        to: i64,
+        more: &[Column],
+        make: impl Fn() -> S + Sync,
+        each: impl Fn(&mut S, &WindowSpan<'_>) + Sync,
+    ) -> Result<Vec<S>> {
         let columns =
             [Column::Phase, Column::Ts, Column::Dur, Column::Cat, Column::Name, Column::Process, Column::File];
         let mut filter = self.filter.clone();
@@ -288,9 +319,8 @@ impl Pass<'_> {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             *known.entry((cat, name, suffix)).or_insert_with(|| self.layer_bits(cat, name, suffix))
         };
-        type Found = (Vec<Vec<Intervals>>, FxHashMap<(u32, u32, u8), u32>);
-        let make = || -> Found { (vec![Vec::new(); self.layers.len()], FxHashMap::default()) };
-        let each = |(found, cache): &mut Found, batch: &Batch| {
+        type Cache = FxHashMap<(u32, u32, u8), u32>;
+        let fold = |(state, cache): &mut (S, Cache), batch: &Batch| {
             let phases = batch.phases().values();
             let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
             let (people, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
@@ -303,22 +333,39 @@ impl Pass<'_> {
                 }
                 let suffix = self.classes.suffix_bits(file);
                 let key = (cats[row], names[row], suffix);
-                let mut bits = *cache.entry(key).or_insert_with(|| bits_of(key.0, key.1, key.2));
+                let bits = *cache.entry(key).or_insert_with(|| bits_of(key.0, key.1, key.2));
                 let (start, end) = (ts.value(row).max(from), ts.value(row).saturating_add(dur.value(row)).min(to));
-                while bits != 0 {
-                    let layer = bits.trailing_zeros() as usize;
-                    bits &= bits - 1;
-                    grown(&mut found[layer], self.people[people[row] as usize] as usize).add(start, end);
-                }
+                let process = self.people[people[row] as usize];
+                each(state, &WindowSpan { batch, row, process, file, start, end, bits });
             }
         };
-        let (states, _) = run.scan(&Request::of(columns).with(filter), make, each)?;
-        let mut all = vec![Vec::new(); self.layers.len()];
-        for (found, _) in states {
-            join(&mut all, found);
+        let request = Request::of([columns.as_slice(), more].concat()).with(filter);
+        let (states, _) = run.scan(&request, || (make(), Cache::default()), fold)?;
+        Ok(states.into_iter().map(|(state, _)| state).collect())
+    }
+}
+
+/// A span of a window.
+pub(super) struct WindowSpan<'b> {
+    pub(super) batch: &'b Batch,
+    pub(super) row: usize,
+    /// The process that stands for it, of those that mean the same.
+    pub(super) process: u32,
+    pub(super) file: Option<u32>,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// Its layers.
+    bits: u32,
+}
+
+impl WindowSpan<'_> {
+    /// The places of its layers.
+    pub(super) fn layers(&self, mut each: impl FnMut(usize)) {
+        let mut bits = self.bits;
+        while bits != 0 {
+            each(bits.trailing_zeros() as usize);
+            bits &= bits - 1;
         }
-        all.iter_mut().flatten().for_each(Intervals::settle);
-        Ok(all)
     }
 }
 

@@ -33,10 +33,15 @@ pub(super) fn operations(gathered: &Gathered, dictionary: &Dictionary, classes: 
             io_cat,
             count: operation.stats.count,
             size: operation.stats.size,
-            sized: operation.stats.sized,
+            sized: operation.stats.sized(),
+            moved: operation.stats.sized > 0,
+            totals: operation.stats.totals(),
             time: operation.stats.dur,
-            extremes: (operation.stats.dur_min, operation.stats.dur_max),
-            percentiles: [0.5, 0.95, 0.99].map(|share| operation.durations.quantile(share).unwrap_or(0.0)),
+            extremes: operation.stats.dur_range(),
+            percentiles: operation
+                .stats
+                .dur_sq()
+                .map(|_| [0.5, 0.95, 0.99].map(|share| operation.durations.quantile(share).unwrap_or(0.0))),
         })
         .collect();
     rows.sort_by(|left, right| {

@@ -4,6 +4,7 @@ use crate::classify::{SIZE_BINS, bin_label};
 use crate::statistics::{mean, ratio, seconds};
 use crate::table::{Table, clamp};
 
+use super::layers::KnownWalls;
 use super::{Summary, TopRow, Traffic};
 
 impl Summary {
@@ -33,6 +34,8 @@ impl Summary {
         int("hosts", clamp(job.hosts));
         int("files", clamp(job.files));
         int("io_calls", clamp(job.traffic.calls));
+        int("total_calls", clamp(job.total_calls));
+        int("calls_recorded_twice", clamp(job.recorded_twice));
         int("read_bytes", clamp(job.traffic.read));
         int("written_bytes", clamp(job.traffic.written));
         int("trace_files", clamp(job.sources));
@@ -55,15 +58,21 @@ impl Summary {
         table.ints("size", each().map(|layer| Some(clamp(layer.size))));
         table.ints("processes", each().map(|layer| Some(clamp(layer.processes))));
         table.floats("time_sum", each().map(|layer| Some(seconds(layer.time_sum))));
-        table.floats("time_union", each().map(|layer| Some(seconds(layer.time_union))));
-        table.floats("time_union_proc", each().map(|layer| Some(seconds(layer.time_union_proc))));
-        table.floats("time_union_proc_max", each().map(|layer| Some(seconds(layer.time_union_proc_max))));
-        table.floats("time_self", each().map(|layer| Some(seconds(layer.time_self))));
-        table.floats("time_unoverlapped", each().map(|layer| layer.unoverlapped.map(seconds)));
+        let known = KnownWalls(&self.layers);
+        let wall = |value: i128, known: bool| known.then(|| seconds(value));
+        table.floats("time_union", each().map(|layer| wall(layer.time_union, known.union(layer))));
+        table.floats("time_union_proc", each().map(|layer| wall(layer.time_union_proc, known.union(layer))));
+        table.floats("time_union_proc_max", each().map(|layer| wall(layer.time_union_proc_max, known.union(layer))));
+        table.floats("time_self", each().map(|layer| wall(layer.time_self, known.own(layer))));
+        table.floats(
+            "time_unoverlapped",
+            each().map(|layer| layer.unoverlapped.and_then(|time| wall(time, known.unoverlapped(layer)))),
+        );
         for (place, other) in self.layers.iter().enumerate() {
             let column = format!("overlap_{}", other.name);
-            table.floats(column, each().map(|layer| Some(seconds(layer.overlap[place]))));
+            table.floats(column, each().map(|layer| wall(layer.overlap[place], known.overlap(layer, other))));
         }
+        table.ints("total_calls", each().map(|layer| Some(clamp(layer.totals))));
         table
     }
 
@@ -77,14 +86,14 @@ impl Summary {
         table.ints("size", each().map(|row| Some(clamp(row.size))));
         table.floats("time_sum", each().map(|row| Some(seconds(row.time))));
         table.floats("time_mean", each().map(|row| mean(seconds(row.time), row.count)));
-        table.floats("time_min", each().map(|row| Some(seconds(row.extremes.0.into()))));
-        table.floats("time_max", each().map(|row| Some(seconds(row.extremes.1.into()))));
+        table.floats("time_min", each().map(|row| row.extremes.map(|extremes| seconds(extremes.0.into()))));
+        table.floats("time_max", each().map(|row| row.extremes.map(|extremes| seconds(extremes.1.into()))));
         for (place, name) in ["time_p50", "time_p95", "time_p99"].into_iter().enumerate() {
-            table.floats(name, each().map(|row| Some(row.percentiles[place] / 1e9)));
+            table.floats(name, each().map(|row| row.percentiles.map(|all| all[place] / 1e9)));
         }
-        table.floats("size_mean", each().map(|row| mean(row.size as f64, row.sized)));
-        table
-            .floats("bandwidth", each().map(|row| ratio(row.size as f64, seconds(row.time)).filter(|_| row.sized > 0)));
+        table.floats("size_mean", each().map(|row| mean(row.size as f64, row.sized?)));
+        table.floats("bandwidth", each().map(|row| ratio(row.size as f64, seconds(row.time)).filter(|_| row.moved)));
+        table.ints("total_calls", each().map(|row| Some(clamp(row.totals))));
         table
     }
 

@@ -8,8 +8,10 @@
 //! |---|---|
 //! | [`text`] | C strings, and names made of them |
 //! | [`session`] | what the drop-in libraries ask of `libweft` |
+//! | [`pairs`] | ids that join the ends of async spans and flows of woven code |
 //! | [`place`] | where a library lies |
 
+pub mod pairs;
 pub mod place;
 pub mod session;
 pub mod text;

@@ -13,20 +13,18 @@
 //! |---|---|
 //! | `session` | `PERFFLOW_OPTIONS`, and the beginning of recording |
 //! | `stack` | the functions that a thread is in |
-//! | `pairs` | ids that join the ends of async spans and flows |
 //! | `function` | what a function is called: demangled, without parameters |
 //!
 //! NULL is allowed for every pointer; nothing panics, and nothing waits for another thread.
 
 mod function;
-mod pairs;
 mod session;
 mod stack;
 
 use std::ffi::{c_char, c_int};
 
 use weftline::front::{self, Args, Argument, Kind, Table, Told};
-use weftline_capi_entry::text;
+use weftline_capi_entry::{pairs, text};
 
 use stack::Frame;
 

@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 
 use weftline::front::{self, Args, Argument, Kind, Table, Told, Usage};
-use weftline_capi_entry::text;
+use weftline_capi_entry::{pairs, text};
 
-use crate::{Call, pairs, session};
+use crate::{Call, session};
 
 /// A function that has begun.
 pub(crate) struct Frame {

@@ -14,7 +14,7 @@ use weftline_format::reader;
 
 use crate::args::ReadArgs;
 use crate::commands::recover;
-use crate::ledger::{self, Ledger, Line};
+use crate::ledger::{self, KernelLine, Ledger, Line};
 use crate::rundir::{self, Source};
 use crate::summary::Totals;
 use crate::terminal::{self, Paint, Terminal};
@@ -24,7 +24,18 @@ use crate::terminal::{self, Paint, Terminal};
 struct FileCheck {
     path: PathBuf,
     events: u64,
+    /// Samples of the host and of processes, counted apart.
+    #[serde(skip_serializing_if = "is_zero")]
+    samples: u64,
+    /// Events that the kernel told, counted apart.
+    #[serde(skip_serializing_if = "is_zero")]
+    kernel_events: u64,
     damage: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The verdict on a run.
@@ -37,6 +48,14 @@ struct Report {
     events: u64,
     /// Events that the manifest says were written; nothing for foreign traces.
     events_expected: Option<u64>,
+    /// Samples of the host and of processes.
+    samples: u64,
+    /// Samples that there was no room for.
+    samples_lost: u64,
+    /// Events that the kernel told.
+    kernel_events: u64,
+    /// Of those that it did not tell, how many, per reason.
+    kernel_lost: BTreeMap<String, u64>,
     lost: BTreeMap<String, u64>,
     dropped_events: u64,
     files: Vec<FileCheck>,
@@ -66,13 +85,25 @@ fn of_run(run: &Path) -> anyhow::Result<Report> {
     let mut report = judge(&rundir::traces_in(run)?, &records)?;
     for error in errors {
         report.complete = false;
-        report.files.push(FileCheck { path: run.to_owned(), events: 0, damage: vec![error.to_string()] });
+        report.files.push(FileCheck {
+            path: run.to_owned(),
+            events: 0,
+            samples: 0,
+            kernel_events: 0,
+            damage: vec![error.to_string()],
+        });
     }
     if records.is_empty() {
         report.complete = false;
         let what =
             "no supervisor has left a record: the run is still going on, or was started on another host".to_owned();
-        report.files.push(FileCheck { path: run.to_owned(), events: 0, damage: vec![what] });
+        report.files.push(FileCheck {
+            path: run.to_owned(),
+            events: 0,
+            samples: 0,
+            kernel_events: 0,
+            damage: vec![what],
+        });
     }
     Ok(report)
 }
@@ -82,14 +113,30 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
     let pruned = totals.dropped_members > 0;
     let files = files.iter().map(|path| check_file(path, pruned)).collect::<anyhow::Result<Vec<_>>>()?;
     let events = files.iter().map(|file| file.events).sum();
+    let samples = files.iter().map(|file| file.samples).sum();
+    let samples_lost =
+        records.iter().filter_map(|record| record.samples.as_ref()).flat_map(|samples| samples.lost.values()).sum();
+    let kernel_events = files.iter().map(|file| file.kernel_events).sum();
+    let mut kernel_lost = BTreeMap::new();
+    for (reason, count) in records.iter().filter_map(|record| record.kernel.as_ref()).flat_map(|kernel| &kernel.lost) {
+        *kernel_lost.entry(reason.clone()).or_default() += count;
+    }
     let expected = (!records.is_empty()).then(|| totals.events.saturating_sub(totals.dropped_events));
     let damaged = files.iter().any(|file| !file.damage.is_empty());
     let open = records.iter().any(|record| record.state == State::Open);
     Ok(Report {
-        complete: !damaged && totals.lost() == 0 && expected.is_none_or(|expected| expected == events),
+        complete: !damaged
+            && totals.lost() == 0
+            && samples_lost == 0
+            && kernel_lost.is_empty()
+            && expected.is_none_or(|expected| expected == events),
         open,
         events,
         events_expected: expected,
+        samples,
+        samples_lost,
+        kernel_events,
+        kernel_lost,
         lost: totals.losses,
         dropped_events: totals.dropped_events,
         files,
@@ -103,7 +150,18 @@ fn check_file(path: &Path, pruned: bool) -> anyhow::Result<FileCheck> {
     let scanned = reader::scan_file(path, &mut |event| events += u64::from(event.phase != Phase::Metadata))
         .with_context(|| format!("cannot read {}", path.display()))?;
     let flaws = scanned.damage.flaws.iter().filter(|flaw| !(pruned && flaw.what == What::MissingSequence));
-    Ok(FileCheck { path: path.to_owned(), events, damage: flaws.map(ToString::to_string).collect() })
+    let (events, samples, kernel_events) = match path {
+        path if rundir::is_samples(path) => (0, events, 0),
+        path if rundir::is_kernel(path) => (0, 0, events),
+        _ => (events, 0, 0),
+    };
+    Ok(FileCheck {
+        path: path.to_owned(),
+        events,
+        samples,
+        kernel_events,
+        damage: flaws.map(ToString::to_string).collect(),
+    })
 }
 
 fn text(report: &Report, paint: Paint) -> String {
@@ -125,6 +183,18 @@ fn text(report: &Report, paint: Paint) -> String {
             terminal::count(report.events)
         )));
     }
+    if report.samples > 0 {
+        say(format!("  and {} samples of the host and of processes", terminal::count(report.samples)));
+    }
+    if report.samples_lost > 0 {
+        say(paint.bad(&format!("  {} samples lost: there was no room for them", terminal::count(report.samples_lost))));
+    }
+    if report.kernel_events > 0 {
+        say(format!("  and {} events that the kernel told", terminal::count(report.kernel_events)));
+    }
+    for (reason, count) in &report.kernel_lost {
+        say(paint.bad(&format!("  {} of the kernel's events lost: {reason}", terminal::count(*count))));
+    }
     for (reason, count) in &report.lost {
         say(paint.bad(&format!("  {} events lost: {reason}", terminal::count(*count))));
     }
@@ -144,7 +214,34 @@ fn text(report: &Report, paint: Paint) -> String {
         say(format!("coverage: {}", crate::summary::coverage(report.coverage.tree_read, report.coverage.tree_write)));
         out.push_str(&ledger_table(&report.coverage.lines));
     }
+    out.push_str(&kernel_table(&report.coverage.kernel));
     out
+}
+
+/// What the kernel saw of programs and hooks did not; nothing where it was not asked.
+fn kernel_table(lines: &[KernelLine]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![
+        ["program", "kernel read", "unseen by hooks", "kernel written", "unseen by hooks", "page faults read"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for line in lines.iter().filter(|line| line.is_notable() || line.faulted > 0) {
+        rows.push(vec![
+            terminal::printable(&line.program),
+            terminal::bytes(line.read.kernel),
+            terminal::bytes(line.read.gap()),
+            terminal::bytes(line.write.kernel),
+            terminal::bytes(line.write.gap()),
+            terminal::bytes(line.faulted),
+        ]);
+    }
+    if rows.len() == 1 {
+        return format!("\nby the kernel's events: hooks saw what all {} programs did\n", lines.len());
+    }
+    format!("\nby the kernel's events:\n{}", terminal::table(&rows, "  "))
 }
 
 /// One line per process; those with a reason first, at most a screenful of the others.

@@ -1,6 +1,7 @@
 //! One file per verb. Each calls libraries and prints; none is called by another.
 
 pub(crate) mod check;
+pub(crate) mod collect;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod index;
@@ -10,3 +11,5 @@ pub(crate) mod query;
 pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod top;
+pub(crate) mod weave;

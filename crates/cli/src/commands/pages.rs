@@ -12,6 +12,7 @@ use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{Document, Options};
 use crate::library::LIBRARY_VARIABLE;
+use crate::weaving::flags::PLUGINS_VARIABLE;
 
 /// Prints completions for a shell.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
@@ -104,6 +105,21 @@ fn environment() -> String {
             "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second.",
         ),
         (
+            PLUGINS_VARIABLE,
+            "read by `weft weave`",
+            "A directory with the weaver's plugins, `<major of LLVM>/libweft_weave.so`; looked into first, and `--setup` builds into it.",
+        ),
+        (
+            "XDG_DATA_HOME",
+            "read by `weft weave`",
+            "Where plugins go that a user builds who may not write into the installation: `weftline/weave` in it, or in `~/.local/share`.",
+        ),
+        (
+            "CCACHE_EXTRAFILES",
+            "extended by `weft weave`",
+            "Tells ccache that the plugin and the rules are part of what is compiled.",
+        ),
+        (
             "NO_COLOR, CLICOLOR_FORCE, TERM",
             "read by `weft`",
             "The usual conventions for colour; `--color` overrules them.",
@@ -122,6 +138,26 @@ fn environment() -> String {
             "SLURM_JOB_ID, FLUX_JOB_ID, LSB_JOBID, PBS_JOBID, SLURM_NODEID, GROUP_RANK",
             "read by `weft`",
             "The job and the node within it.",
+        ),
+        (
+            "RUN_ID, NODE_ID, STAGE, VM_IP",
+            "read by `weft collect`",
+            "The run's id, the node's, the stage, and the host to measure the round trip to, where no option says otherwise. Tracekit's names.",
+        ),
+        (
+            "PROC_INTERVAL_MS, PROC_MATCH, PROC_PID_DIR",
+            "read by `weft collect`",
+            "Time between samples in milliseconds, and which processes, where no option says otherwise.",
+        ),
+        (
+            "PROC_SAMPLING, PROC_REFRESH",
+            "read by `weft collect`",
+            "0: follow no process for which only variables ask; 0: follow only processes that are there at the start.",
+        ),
+        (
+            "STOP_ALL",
+            "read by `weft collect --stop`",
+            "1: stop the collectors of all runs in `weft-runs`, as `--all` does.",
         ),
     ];
     let mut out = format!(

@@ -67,6 +67,9 @@ fn words(args: &QueryArgs) -> Vec<OsString> {
     if let Some(threads) = args.threads {
         option("--threads", Some(threads.to_string().as_ref()));
     }
+    if let Some(memory) = args.memory {
+        option("--memory", Some(memory.to_string().as_ref()));
+    }
     for (name, given) in [("--no-index", args.no_index), ("--explain", args.explain), ("--schema", args.schema)] {
         if given {
             option(name, None);

@@ -38,6 +38,11 @@ pub(crate) fn execute(args: &RecoverArgs, terminal: Terminal) -> anyhow::Result<
                     ..RecoverOptions::default()
                 };
                 let report = weftline_drain::recover(&run, &options)?;
+                let samples = weftline_collect::writer::recover(&run)?.samples;
+                if samples > 0 && !args.quiet {
+                    let what = format!("{} samples recovered", terminal::count(samples));
+                    writeln!(std::io::stderr(), "weft: {}: {}", run.display(), terminal.stderr().good(&what))?;
+                }
                 if !args.quiet {
                     tell(&run, &report, terminal)?;
                 }
@@ -141,6 +146,13 @@ pub(crate) fn before_reading(run: &Path) {
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weft: leftovers of this run could not be recovered: {error}");
         }
+    }
+    // A run that cannot be written is read as it is.
+    if let Err(error) = weftline_collect::writer::recover(run)
+        && run.metadata().is_ok_and(|data| !data.permissions().readonly())
+    {
+        let _ =
+            writeln!(std::io::stderr(), "weft: samples of a collector that was killed could not be recovered: {error}");
     }
 }
 

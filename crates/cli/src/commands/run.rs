@@ -7,18 +7,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weftline_collect::collector::Sampling;
+use weftline_collect::error::CollectError;
+use weftline_collect::follow::Follow;
+use weftline_collect::roots::Roots;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions, Outcome, tree_io};
-use weftline_format::manifest::{Exit, IoCount, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SupervisorRecord};
+use weftline_format::manifest::{
+    Exit, IoCount, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SampleRecord, SupervisorRecord,
+};
 use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
 use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{OnFull, RunArgs};
 use crate::signals::{self, Caught, ChildState, PidFile, Signals};
 use crate::terminal::Terminal;
-use crate::{library, rundir, summary, terminal};
+use crate::{kernel, library, rundir, summary, terminal};
 
 /// Runs the verb. Whatever goes wrong on our side, the program is run.
 pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
@@ -36,19 +42,31 @@ pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<Exit
             None
         }
     };
+    let watch = tracing.as_ref().filter(|_| args.kernel).and_then(|tracing| kernel::start(&tracing.run, &mut say));
+    if let Some(watch) = &watch {
+        watch.follow_own_children(&mut say);
+    }
     let started = Instant::now();
     let started_child = start(args, tracing.as_ref(), signals, pid_directory.clone());
     let child = match started_child {
         Ok(child) => child,
         Err(error) => {
+            // Where nothing was seen, this removes its file.
+            watch.map(kernel::Watch::finish);
             if let Some(tracing) = tracing {
                 tracing.abandon();
             }
             return Ok(cannot_start(&args.command[0], &error));
         }
     };
+    if let Some(watch) = &watch {
+        watch.leave_own_children();
+    }
     let (outcome, state) = match tracing {
-        Some(tracing) => supervise(tracing, &child, signals, started),
+        Some(tracing) => {
+            let sampling = if args.no_sample { None } else { sample(&tracing.run, child.id(), args) };
+            supervise(tracing, &child, signals, started, sampling, watch)
+        }
         None => (None, wait_only(&child, signals)),
     };
     if let Some(directory) = pid_directory {
@@ -201,10 +219,31 @@ fn attend(child: &Child, caught: Caught) -> Option<ChildState> {
 
 fn wait_only(child: &Child, signals: Signals) -> ChildState {
     loop {
-        if let Some(ended) = attend(child, signals.wait(std::time::Duration::from_secs(1))) {
+        if let Some(ended) = attend(child, signals.wait(Duration::from_secs(1))) {
             return ended;
         }
     }
+}
+
+/// How long a program runs before anything is opened to sample it: most are shorter.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Samples the program's processes and the host, in a thread of its own.
+fn sample(run: &Path, child: u32, args: &RunArgs) -> Option<Sampling> {
+    let options = weftline_collect::collector::Options {
+        run: run.to_owned(),
+        interval: args.sample,
+        follow: Follow { trees: vec![child], ..Follow::default() },
+        duration: None,
+        until_gone: false,
+        own_record: false,
+        roots: Roots::default(),
+        node: rundir::host(),
+        stage: None,
+        peer: None,
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
+    Sampling::spawn(options, QUIET.min(args.sample)).inspect_err(|error| say(&format!("no samples: {error}"))).ok()
 }
 
 fn supervise(
@@ -212,6 +251,8 @@ fn supervise(
     child: &Child,
     signals: Signals,
     started: Instant,
+    sampling: Option<Sampling>,
+    watch: Option<kernel::Watch>,
 ) -> (Option<(PathBuf, Outcome)>, ChildState) {
     let state = loop {
         let pause = tracing.drain.poll();
@@ -228,6 +269,16 @@ fn supervise(
     });
     record.wall_ns = started.elapsed().as_nanos() as u64;
     record.cpu_ns = signals::children_cpu_ns();
+    record.kernel = watch.map(kernel::Watch::finish);
+    match sampling.map(Sampling::finish) {
+        Some(Ok(samples)) => record.samples = samples,
+        // One that was gone before the thread looked for it was too short to be sampled.
+        None | Some(Err(CollectError::NoProcess(_))) => {}
+        // The tracer tells of a full disk; a second voice would only repeat it.
+        Some(Err(error)) => {
+            record.samples = Some(SampleRecord { what: format!("nothing ({error})"), ..SampleRecord::default() });
+        }
+    }
     record.tree_io = tree_io().map(|io| IoCount { rchar: io.rchar, wchar: io.wchar });
     if tracing.verdict != Verdict::Traceable {
         record.processes.push(ProcessRecord {

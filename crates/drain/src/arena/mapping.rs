@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION};
 use weftline_recorder::sys;
 
-/// A shared, writable mapping of a file's start.
+/// A shared mapping of a file's start; writable unless it was opened to be looked at only.
 pub(super) struct Mapping {
     pub(super) at: NonNull<u8>,
     length: usize,
@@ -42,6 +42,23 @@ impl Mapping {
 
     pub(super) fn open(path: &Path, length: usize) -> io::Result<Mapping> {
         Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
+    }
+
+    /// Maps a file that must not be changed: whoever stores into it is killed by the kernel, so only code that cannot may have it.
+    pub(super) fn open_to_look(path: &Path, length: usize) -> io::Result<Mapping> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        NonNull::new(at.cast())
+            .map(|at| Mapping { at, length })
+            .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped"))
     }
 }
 
@@ -89,6 +106,13 @@ impl ControlPage {
     /// Maps the page of an existing live directory; nothing when it is not one of this layout.
     pub(crate) fn open(path: &Path) -> io::Result<Option<ControlPage>> {
         let page = ControlPage(Mapping::open(path, CONTROL_SIZE)?);
+        let control = page.get();
+        Ok((control.magic == CONTROL_MAGIC && control.version == LAYOUT_VERSION).then_some(page))
+    }
+
+    /// The same for somebody who only looks; of what [`ControlPage::get`] gives, nothing may be stored into then.
+    pub(crate) fn open_to_look(path: &Path) -> io::Result<Option<ControlPage>> {
+        let page = ControlPage(Mapping::open_to_look(path, CONTROL_SIZE)?);
         let control = page.get();
         Ok((control.magic == CONTROL_MAGIC && control.version == LAYOUT_VERSION).then_some(page))
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use weftline_recorder::annotation::{self, INLINE, Kind, PER_RECORD};
 use weftline_recorder::calls::Call;
 use weftline_recorder::layout::{
-    KernelIo, NO_OFFSET, POOL_SLOTS, Record, piece_use, pool_state, process_state, segment_state,
+    KernelIo, Loss, NO_OFFSET, POOL_SLOTS, Record, piece_use, pool_state, process_state, segment_state,
 };
 use weftline_recorder::{clock, names, sys};
 
@@ -212,6 +212,13 @@ impl Program {
             (*at).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
             (*at).state.store(process_state::ENDED, Ordering::Release);
         }
+    }
+
+    /// Counts records that could not be kept.
+    pub(crate) fn lose(&self, reason: Loss, count: u64) {
+        let at = self.arena.slot(self.slot).expect("inside the arena");
+        // SAFETY: a slot in mapped memory; the counters are atomic.
+        unsafe { (&(*at).losses)[reason as usize].fetch_add(count, Ordering::Relaxed) };
     }
 
     /// From now on the process is one that does not exist.

@@ -8,7 +8,7 @@ use weftline_recorder::elf::VERDICT_NAMES;
 use crate::arena::RecordFacts;
 
 /// What a call's line looks like, made from the table once: the table's own answers compare texts.
-pub(super) struct Kind {
+pub(crate) struct Kind {
     pub name: &'static str,
     pub category: &'static str,
     pub flow: Flow,
@@ -18,7 +18,7 @@ pub(super) struct Kind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Plain,
     /// Marks of the recorder itself.
     Mark,
@@ -55,12 +55,12 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         .collect()
 });
 
-pub(super) fn kind_of(head: u32) -> Option<&'static Kind> {
+pub(crate) fn kind_of(head: u32) -> Option<&'static Kind> {
     KINDS.get((head & 0xFFFF) as usize).filter(|kind| !kind.name.is_empty())
 }
 
 /// Why the program that a call starts cannot be traced, if so.
-pub(super) fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'static str> {
+pub(crate) fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'static str> {
     if !matches!(kind.role, Role::Exec | Role::Spawn) || record.detail == 0 {
         return None;
     }
@@ -68,7 +68,7 @@ pub(super) fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'sta
 }
 
 /// Whether an open may make the file.
-pub(super) fn creates(flags: u32) -> bool {
+pub(crate) fn creates(flags: u32) -> bool {
     let flags = flags as i32;
     flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE
 }

@@ -134,6 +134,101 @@ pub struct SupervisorRecord {
     pub dropped_events: u64,
     /// What the kernel counted for the whole tree after it was waited for.
     pub tree_io: Option<IoCount>,
+    /// The samples that it took of its host and of processes; nothing where it took none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleRecord>,
+    /// What the kernel told of the processes (`--kernel`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelRecord>,
+}
+
+impl SupervisorRecord {
+    /// Whether this is the record of a collector, which samples and starts no program.
+    pub fn only_samples(&self) -> bool {
+        self.samples.is_some() && self.exit.is_none() && self.wall_ns == 0 && self.processes.is_empty()
+    }
+}
+
+/// What the kernel's tracepoints told. Its events are counted here and nowhere else: hooks in the program saw most of them as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelRecord {
+    /// The file within the run directory; empty where there was no event.
+    pub file: String,
+    /// Events in the file.
+    pub events: u64,
+    /// Events that were lost, per reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, u64>,
+    /// What this kernel could not tell, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// What followed processes did, by the path of their program.
+    pub programs: BTreeMap<String, KernelTotals>,
+    /// What devices did, whoever asked for it.
+    pub devices: BTreeMap<String, KernelTotals>,
+    /// User and system time that the writing took.
+    pub cpu_ns: u64,
+}
+
+/// Calls and bytes as the kernel saw them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelTotals {
+    /// Calls, io_uring requests, or requests of a device.
+    pub calls: u64,
+    /// Bytes that system calls read; of a device, bytes read.
+    pub read: u64,
+    /// Bytes that system calls wrote; of a device, bytes written.
+    pub written: u64,
+    /// Bytes read through io_uring.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub uring_read: u64,
+    /// Bytes written through io_uring.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub uring_written: u64,
+    /// Bytes of files that page faults brought into memory.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub faulted: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn no_bytes(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What one sampler did. Its events are counted here and nowhere else: they are none of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SampleRecord {
+    /// The file within the run directory; empty while it has none.
+    pub file: String,
+    /// The node's id, as its user calls it.
+    pub node: String,
+    /// The stage of a workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// What was sampled, in words.
+    pub what: String,
+    /// The time from sample to sample.
+    pub interval_ns: u64,
+    /// How often everything was sampled.
+    pub ticks: u64,
+    /// Times at which nothing was sampled because the one before came so late.
+    pub skipped_ticks: u64,
+    /// Samples in the file.
+    pub samples: u64,
+    /// Samples that could not be written, per reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, u64>,
+    /// Processes that were followed.
+    pub processes: u64,
+    /// Of those that ended, how many were gone before a last look.
+    pub unseen_ends: u64,
+    /// Time of such processes between their last sample and their end.
+    pub unseen_ns: u64,
+    /// User and system time that sampling took.
+    pub cpu_ns: u64,
 }
 
 impl Default for SupervisorRecord {
@@ -161,6 +256,8 @@ impl Default for SupervisorRecord {
             dropped_members: 0,
             dropped_events: 0,
             tree_io: None,
+            samples: None,
+            kernel: None,
         }
     }
 }

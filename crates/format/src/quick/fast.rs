@@ -105,13 +105,21 @@ enum Depth {
     Arguments,
 }
 
+/// How events are read.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) reading: Reading,
+    /// Slots of integers that nobody looks at, as bits.
+    pub(super) unread: u32,
+}
+
 /// Reads the event that starts at `at`, and tells where it ends.
 #[inline]
 pub(super) fn event(
     text: &str,
     mut at: usize,
     shapes: &mut Shapes,
-    reading: Reading,
+    how: How,
     scratch: &mut Scratch,
     each: &mut impl FnMut(&Record<'_>),
 ) -> Result<usize, Miss> {
@@ -132,7 +140,11 @@ pub(super) fn event(
         let slot = node.slot;
         // Most values are integers. Asked for first, they spare the processor a jump whose target it must guess.
         if node.follows == Follows::Integer {
-            if let Ok((v, end)) = integer(bytes, at) {
+            if node.bit & how.unread != 0
+                && let Some(end) = digits_end(bytes, at)
+            {
+                at = end;
+            } else if let Ok((v, end)) = integer(bytes, at) {
                 draft.integers[usize::from(slot) % slot::INTEGER_SLOTS] = v;
                 draft.present |= node.bit;
                 at = end;
@@ -174,7 +186,7 @@ pub(super) fn event(
                 at = member.end;
             }
             Follows::End => {
-                let (start_ns, dur_ns) = draft.times(reading).ok_or(Miss::Value)?;
+                let (start_ns, dur_ns) = draft.times(how.reading).ok_or(Miss::Value)?;
                 let [name, cat, fhash, hhash] = draft.texts;
                 each(&Record {
                     phase: draft.phase,
@@ -350,6 +362,18 @@ fn integer(bytes: &[u8], at: usize) -> Result<(i64, usize), Miss> {
         }
         _ => digits(bytes, at),
     }
+}
+
+/// Where up to 15 digits end, if they are an integer in the usual form.
+#[inline(always)]
+fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let word = digit_bytes(bytes, start);
+    let mut len = count(word);
+    if len == 8 {
+        len += count(digit_bytes(bytes, start + 8));
+    }
+    let needless_zero = (len > 1) & (word & 0xff == 0);
+    ((1..16).contains(&len) & !needless_zero).then_some(start + len)
 }
 
 /// Up to 18 digits, eight at a time.

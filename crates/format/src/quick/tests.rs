@@ -53,6 +53,7 @@ fn check_text(text: &[u8], last: bool, reading: Reading) {
     for look in ["first", "second"] {
         assert_eq!(found(&mut quick, text, last), expected, "{look} look: {}", text.escape_ascii());
     }
+    check_unread(text, last, reading, &mut quick);
     let mut lines = Vec::new();
     quick.scan(text, last, &mut |record| lines.push(rebuild(record, reading)), &mut |_| {});
     let before = events(text, last, reading);
@@ -60,6 +61,32 @@ fn check_text(text: &[u8], last: bool, reading: Reading) {
     assert_eq!(before.len(), after.len(), "{}", text.escape_ascii());
     for ((before, after), line) in before.iter().zip(&after).zip(&lines) {
         assert_eq!(settled(before), settled(after), "{line} for {}", text.escape_ascii());
+    }
+}
+
+/// What nobody reads changes nothing else, whether the shapes are known or not.
+fn check_unread(text: &[u8], last: bool, reading: Reading, known: &mut Quick) {
+    let arguments = 0b1010_1010_1010;
+    let unread = Unread::arguments(arguments).and_id().and_process();
+    let all_else = |quick: &mut Quick| {
+        let (mut records, mut asides) = (Vec::new(), Vec::new());
+        let each = &mut |record: &Record<'_>| {
+            let (mut present, mut integers) = (record.present, record.integers);
+            present &= !arguments;
+            (0..INTEGERS.len()).filter(|i| arguments >> i & 1 == 1).for_each(|i| integers[i] = 0);
+            records.push(shown(&Record { present, integers, id: None, pid: 0, tid: 0, ..*record }));
+        };
+        let used = quick.scan(text, last, each, &mut |aside: Aside<'_>| asides.push(format!("{aside:?}")));
+        (records, asides, used)
+    };
+    let expected = all_else(&mut Quick::careful(reading));
+    let mut fresh = Quick::new(reading);
+    for quick in [&mut fresh, known] {
+        quick.set_unread(unread);
+        for _ in 0..2 {
+            assert_eq!(all_else(quick), expected, "{}", text.escape_ascii());
+        }
+        quick.set_unread(Unread::default());
     }
 }
 
@@ -227,7 +254,8 @@ fn known_shapes_take_the_fast_way() {
     found(&mut quick, lines.as_bytes(), true);
     let mut at = 0;
     for line in lines.lines() {
-        let used = fast::event(&lines, at, &mut quick.shapes, FOREIGN, &mut quick.scratch, &mut |_| {});
+        let how = fast::How { reading: FOREIGN, unread: 0 };
+        let used = fast::event(&lines, at, &mut quick.shapes, how, &mut quick.scratch, &mut |_| {});
         assert_eq!(used, Ok(at + line.len()), "{line}");
         at += line.len() + 2;
     }

@@ -67,6 +67,8 @@ pub(super) struct Worker<'a, S: Sink> {
 
 impl<'a, S: Sink> Worker<'a, S> {
     pub(super) fn new(files: &'a [TraceFile], wanted: Wanted, shared: &'a Shared, sink: &'a S) -> Worker<'a, S> {
+        let mut quick = Quick::new(Reading::default());
+        quick.set_unread(wanted.unread());
         Worker {
             files,
             wanted,
@@ -75,7 +77,7 @@ impl<'a, S: Sink> Worker<'a, S> {
             state: sink.begin(),
             collector: Collector::new(wanted),
             maps: Maps::default(),
-            quick: Quick::new(Reading::default()),
+            quick,
             seen: Seen::default(),
             inflater: inflate::Inflater::default(),
             room: Vec::new(),
@@ -108,8 +110,9 @@ impl<'a, S: Sink> Worker<'a, S> {
             Work::Text { file, sniff, pieces } => {
                 self.begin(file);
                 self.set_reading(sniff.reading);
-                for (text, place) in &pieces {
-                    self.text(text, *place, true);
+                for (text, place) in pieces {
+                    self.text(&text, place, true);
+                    self.shared.spare.give(text);
                 }
                 self.end_of_file(number)
             }
@@ -310,7 +313,9 @@ impl<'a, S: Sink> Worker<'a, S> {
             }
             (group, columns, meta)
         };
-        self.sink.take(&mut self.state, group, columns, meta)
+        let done_with = self.sink.take(&mut self.state, group, columns, meta)?;
+        self.collector.reuse(done_with);
+        Ok(())
     }
 
     fn stitch(&self, task: u64, group: usize, loose: Loose) {

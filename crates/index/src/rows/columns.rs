@@ -2,8 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, StringArray, UInt32Array};
+use arrow_array::cast::AsArray as _;
+use arrow_array::{ArrayRef, ArrowPrimitiveType, Int64Array, StringArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+/// The memory of a column; none when somebody else holds it too.
+pub(super) fn memory_of<T: ArrowPrimitiveType>(column: ArrayRef) -> Vec<T::Native> {
+    let array = column.as_primitive_opt::<T>().cloned();
+    drop(column);
+    let values = array.map(|array| array.into_parts().1.into_inner().into_vec::<T::Native>());
+    let mut memory = values.and_then(Result::ok).unwrap_or_default();
+    memory.clear();
+    memory
+}
 
 /// Which rows have a value.
 #[derive(Default)]
@@ -41,6 +52,10 @@ pub(crate) struct Sparse {
 }
 
 impl Sparse {
+    pub(super) fn in_memory(values: Vec<i64>) -> Sparse {
+        Sparse { values, valid: Valid::default() }
+    }
+
     /// Sets the newest row.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: i64) {
@@ -79,6 +94,10 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    pub(super) fn in_memory(values: Vec<u32>) -> Ids {
+        Ids { values, valid: Valid::default() }
+    }
+
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: u32) {
         if self.values.len() < row {

@@ -223,8 +223,8 @@ impl Sink for Survey {
         Vec::new()
     }
 
-    fn take(&self, state: &mut Self::State, _: usize, _: Columns, meta: GroupMeta) -> Result<()> {
+    fn take(&self, state: &mut Self::State, _: usize, columns: Columns, meta: GroupMeta) -> Result<Columns> {
         state.push(meta);
-        Ok(())
+        Ok(columns)
     }
 }

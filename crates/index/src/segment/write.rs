@@ -106,13 +106,13 @@ impl Sink for SegmentWriter {
 
     fn begin(&self) {}
 
-    fn take(&self, (): &mut (), group: usize, columns: Columns, mut meta: GroupMeta) -> Result<()> {
-        let columns = stored::pack(columns, &mut meta);
+    fn take(&self, (): &mut (), group: usize, columns: Columns, mut meta: GroupMeta) -> Result<Columns> {
+        let stored = stored::pack(columns.clone(), &mut meta);
         let bad = IndexError::damaged(&self.path);
         let schema = stored::schema();
         let mut writers = self.factory.create_column_writers(group).map_err(&bad)?;
-        let mut chunks = Vec::with_capacity(columns.len());
-        for ((writer, field), column) in writers.drain(..).zip(schema.fields()).zip(columns) {
+        let mut chunks = Vec::with_capacity(stored.len());
+        for ((writer, field), column) in writers.drain(..).zip(schema.fields()).zip(stored) {
             let mut writer = writer;
             for leaf in compute_leaves(field, &column).map_err(&bad)? {
                 writer.write(&leaf).map_err(&bad)?;
@@ -134,7 +134,7 @@ impl Sink for SegmentWriter {
             *next += 1;
             metas.push(meta);
         }
-        Ok(())
+        Ok(columns)
     }
 }
 

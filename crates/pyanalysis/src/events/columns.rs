@@ -13,7 +13,7 @@ use arrow_buffer::ScalarBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use weftline_analysis::classify::member_integer;
+use weftline_analysis::arguments;
 use weftline_format::quick::INTEGERS;
 use weftline_index::column::mark;
 use weftline_index::dictionary::Strings;
@@ -21,8 +21,6 @@ use weftline_index::{Batch, Column, Dictionary};
 
 use crate::failure::Error;
 
-/// Integer arguments that DFTracer 1 writes as text.
-const ALSO_AS_TEXT: [&str; 5] = ["epoch", "step", "level", "image_idx", "image_size"];
 /// A dictionary of at most so many values is handed on whole; of a larger one, what a batch uses.
 const SMALL: usize = 4096;
 const PHASES: [&str; 13] = ["X", "B", "E", "b", "e", "n", "i", "C", "M", "s", "t", "f", "A"];
@@ -99,7 +97,7 @@ fn origin(name: &str) -> Option<Origin> {
         "extra" => Origin::Extra,
         integer => {
             let place = INTEGERS.iter().position(|known| *known == integer)? as u8;
-            if ALSO_AS_TEXT.contains(&integer) {
+            if arguments::also_as_text(integer) {
                 Origin::IntegerOrText(place)
             } else {
                 Origin::Stored(Column::Integer(place))
@@ -118,9 +116,7 @@ impl Origin {
             Origin::Phase => vec![Column::Phase],
             Origin::Path => vec![Column::File],
             Origin::Host | Origin::Pid | Origin::Rank | Origin::Process => vec![Column::Process],
-            Origin::Args => {
-                (0..INTEGERS.len() as u8).map(Column::Integer).chain([Column::Rest, Column::Marks]).collect()
-            }
+            Origin::Args => arguments::all_columns(),
             Origin::Extra => vec![Column::Extra],
         }
     }
@@ -210,7 +206,7 @@ impl Assembler {
     fn column(&self, origin: Origin, batch: &Batch) -> Result<ArrayRef, ArrowError> {
         Ok(match origin {
             Origin::Stored(column) => Arc::clone(batch.column(column)),
-            Origin::IntegerOrText(place) => integer_or_text(batch, place),
+            Origin::IntegerOrText(place) => arguments::integer_or_text(batch, place),
             Origin::Name => words(signed(batch.ids(Column::Name)), &self.names)?,
             Origin::Cat => words(signed(batch.ids(Column::Cat)), &self.cats)?,
             Origin::Path => words(self.known_files(batch.ids(Column::File)), &self.paths)?,
@@ -232,7 +228,7 @@ impl Assembler {
                 processes(batch).map(|process| self.rank_of.get(process).copied().flatten()).collect::<Int64Array>(),
             ),
             Origin::Process => Arc::new(Int64Array::from_iter_values(processes(batch).map(|process| process as i64))),
-            Origin::Args => arguments(batch),
+            Origin::Args => Arc::new(arguments::objects(batch)),
             Origin::Extra => {
                 let mut texts = StringBuilder::new();
                 for inside in batch.texts(Column::Extra) {
@@ -292,44 +288,4 @@ fn words(keys: Int32Array, values: &Arc<StringArray>) -> Result<ArrayRef, ArrowE
     let keys: Int32Array = keys.iter().map(|id| id.map(&mut renumber)).collect();
     let values = arrow_select::take::take(values.as_ref(), &Int32Array::from(used), None)?;
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
-}
-
-fn integer_or_text(batch: &Batch, place: u8) -> ArrayRef {
-    let (numbers, rest) = (batch.ints(Column::Integer(place)), batch.texts(Column::Rest));
-    if numbers.null_count() == 0 || rest.null_count() == rest.len() {
-        return Arc::clone(batch.column(Column::Integer(place)));
-    }
-    let key = INTEGERS[usize::from(place)];
-    let found = numbers.iter().zip(rest).map(|(number, rest)| number.or_else(|| member_integer(rest?, key)));
-    Arc::new(found.collect::<Int64Array>())
-}
-
-/// The arguments of every row as a JSON object.
-fn arguments(batch: &Batch) -> ArrayRef {
-    let integers: Vec<&Int64Array> =
-        (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
-    let (rest, marks) = (batch.texts(Column::Rest), batch.marks());
-    let mut texts = StringBuilder::new();
-    let mut text = String::new();
-    for row in 0..batch.rows() {
-        if marks.value(row) & mark::ARGS == 0 {
-            texts.append_null();
-            continue;
-        }
-        text.clear();
-        text.push('{');
-        for (name, column) in INTEGERS.iter().zip(&integers).filter(|(_, column)| column.is_valid(row)) {
-            let comma = if text.len() > 1 { "," } else { "" };
-            // Writing to a text cannot fail.
-            let _ = write!(text, "{comma}\"{name}\":{}", column.value(row));
-        }
-        let others = if rest.is_valid(row) { rest.value(row) } else { "" };
-        if text.len() > 1 && !others.is_empty() {
-            text.push(',');
-        }
-        text.push_str(others);
-        text.push('}');
-        texts.append_value(&text);
-    }
-    Arc::new(texts.finish())
 }

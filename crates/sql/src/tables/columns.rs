@@ -7,15 +7,13 @@ use datafusion::arrow::compute::{filter_record_batch, is_not_null};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
-use weftline_analysis::classify::{SizeKind, member_integer};
+use weftline_analysis::arguments;
+use weftline_analysis::classify::SizeKind;
 use weftline_format::quick::INTEGERS;
-use weftline_index::column::{Column, mark};
+use weftline_index::column::Column;
 use weftline_index::scan::Batch;
 
 use super::vocabulary::{Vocabulary, integers, op_key, phase_key, words};
-
-/// Integer arguments that DFTracer 1 writes as text.
-const ALSO_AS_TEXT: [&str; 5] = ["epoch", "step", "level", "image_idx", "image_size"];
 
 /// Where a column of a table comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +62,7 @@ impl Source {
             "extra" => Source::Extra,
             integer => {
                 let place = INTEGERS.iter().position(|known| *known == integer)? as u8;
-                if ALSO_AS_TEXT.contains(&integer) { Source::IntegerOrText(place) } else { Source::Integer(place) }
+                if arguments::also_as_text(integer) { Source::IntegerOrText(place) } else { Source::Integer(place) }
             }
         })
     }
@@ -86,15 +84,10 @@ impl Source {
             Source::IntegerOrText(place) => vec![Column::Integer(place), Column::Rest],
             Source::Operation => vec![Column::Name, Column::Cat],
             Source::Bytes => vec![RET, Column::Name, Column::Cat],
-            Source::Args => all_arguments(),
+            Source::Args => arguments::all_columns(),
             Source::Extra => vec![Column::Extra],
         }
     }
-}
-
-/// Everything that arguments are rebuilt from.
-pub(crate) fn all_arguments() -> Vec<Column> {
-    (0..INTEGERS.len() as u8).map(Column::Integer).chain([Column::Rest, Column::Marks]).collect()
 }
 
 /// Makes record batches of a certain form.
@@ -180,14 +173,14 @@ impl Assembler {
             Source::Id => Arc::clone(batch.column(Column::Id)),
             Source::Path => words(self.known_files(batch), known.paths()?)?,
             Source::Integer(place) => Arc::clone(batch.column(Column::Integer(place))),
-            Source::IntegerOrText(place) => integer_or_text(batch, place),
+            Source::IntegerOrText(place) => arguments::integer_or_text(batch, place),
             Source::Operation => {
                 let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
                 let ops = cats.iter().zip(names).map(|(cat, name)| op_key(known.classes.io_cat(*cat, *name)));
                 words(UInt32Array::from_iter_values(ops), &known.ops)?
             }
             Source::Bytes => self.bytes(batch),
-            Source::Args => arguments(batch),
+            Source::Args => Arc::new(arguments::objects(batch)),
             Source::Extra => {
                 let mut texts = StringBuilder::new();
                 for inside in batch.texts(Column::Extra) {
@@ -229,44 +222,4 @@ fn ends(batch: &Batch) -> ArrayRef {
     let (ts, dur) = (batch.ints(Column::Ts), batch.ints(Column::Dur));
     let ends = ts.iter().zip(dur).map(|(ts, dur)| Some(ts?.saturating_add(dur?.max(0))));
     Arc::new(ends.collect::<Int64Array>())
-}
-
-fn integer_or_text(batch: &Batch, place: u8) -> ArrayRef {
-    let (numbers, rest) = (batch.ints(Column::Integer(place)), batch.texts(Column::Rest));
-    if numbers.null_count() == 0 || rest.null_count() == rest.len() {
-        return Arc::clone(batch.column(Column::Integer(place)));
-    }
-    let key = INTEGERS[usize::from(place)];
-    let found = numbers.iter().zip(rest).map(|(number, rest)| number.or_else(|| member_integer(rest?, key)));
-    Arc::new(found.collect::<Int64Array>())
-}
-
-/// The arguments of every row as a JSON object.
-pub(crate) fn arguments(batch: &Batch) -> ArrayRef {
-    use std::fmt::Write as _;
-    let integers: Vec<&Int64Array> =
-        (0..INTEGERS.len() as u8).map(|place| batch.ints(Column::Integer(place))).collect();
-    let (rest, marks) = (batch.texts(Column::Rest), batch.marks());
-    let mut texts = StringBuilder::new();
-    let mut text = String::new();
-    for row in 0..batch.rows() {
-        if marks.value(row) & mark::ARGS == 0 {
-            texts.append_null();
-            continue;
-        }
-        text.clear();
-        for (name, column) in INTEGERS.iter().zip(&integers).filter(|(_, column)| column.is_valid(row)) {
-            let _ = write!(text, "{}\"{name}\":{}", if text.is_empty() { '{' } else { ',' }, column.value(row));
-        }
-        let others = if rest.is_valid(row) { rest.value(row) } else { "" };
-        if text.is_empty() {
-            text.push('{');
-        } else if !others.is_empty() {
-            text.push(',');
-        }
-        text.push_str(others);
-        text.push('}');
-        texts.append_value(&text);
-    }
-    Arc::new(texts.finish())
 }

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::arrow::array::{Array as _, AsArray as _};
+use datafusion::arrow::array::Array as _;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
+use weftline_analysis::arguments;
 use weftline_format::quick::members;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Column, Filter, Request};
 
-use super::columns::{all_arguments, arguments};
 use super::external;
 use super::gathered::{Cell, Sheet};
 use super::vocabulary::{Vocabulary, host_text};
 
 pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
     let dictionary = &words.dictionary;
-    let mut columns = all_arguments();
+    let mut columns = arguments::all_columns();
     columns.extend([Column::Name, Column::Ts, Column::Process, Column::Tid]);
     let request = Request::of(columns).with(Filter::default().with_phases(&[phase_code(Phase::Metadata)]));
     let mut failure = Ok(());
@@ -27,8 +27,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
             let (ts, tids) = (batch.ints(Column::Ts), batch.ints(Column::Tid));
             let (names, people, rest) =
                 (batch.ids(Column::Name), batch.ids(Column::Process), batch.texts(Column::Rest));
-            let args = arguments(batch);
-            let args = args.as_string::<i32>();
+            let args = arguments::objects(batch);
             for row in 0..batch.rows() {
                 let process = people.value(row);
                 let inside = if rest.is_valid(row) { rest.value(row) } else { "" };

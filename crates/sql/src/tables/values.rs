@@ -10,12 +10,13 @@ use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt32Type};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
+use weftline_analysis::arguments;
 use weftline_format::Value;
 use weftline_format::quick::{INTEGERS, members};
 use weftline_index::column::Column;
 use weftline_index::scan::Batch;
 
-use super::columns::{Assembler, Source, all_arguments};
+use super::columns::{Assembler, Source};
 use super::vocabulary::Vocabulary;
 
 /// Categories of samples that DFTracer's service takes of a host.
@@ -42,7 +43,7 @@ impl Values {
     /// The columns of the index that it reads.
     pub(crate) fn needs(&self) -> Vec<Column> {
         let mut columns = self.shared.needs();
-        columns.extend(all_arguments());
+        columns.extend(arguments::all_columns());
         columns.extend(self.system.then_some([Column::Name, Column::Cat]).into_iter().flatten());
         columns
     }

@@ -155,3 +155,22 @@ fn tables_can_be_looked_at() {
         assert!(output.status.success() && !output.stdout.is_empty(), "{sql}: {output:?}");
     }
 }
+
+#[test]
+fn memory_is_bounded() {
+    let traces = Traces::golden("dlio");
+    // 18,039 × 18,039 rows, sorted: some gigabytes.
+    let sql = "SELECT a.args, b.args FROM events a CROSS JOIN events b ORDER BY a.args, b.args DESC";
+    let words = ["--memory".as_ref(), "32".as_ref(), traces.path().as_os_str(), sql.as_ref()];
+    let output = weft_sql(words);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(complaint(&output).contains("more memory than it may take"), "{output:?}");
+    assert!(
+        weft_sql(
+            ["--memory".as_ref(), "32".as_ref(), traces.path().as_os_str(), "SELECT count(*) FROM events".as_ref()]
+                as [&OsStr; 4]
+        )
+        .status
+        .success()
+    );
+}

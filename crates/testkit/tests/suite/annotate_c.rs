@@ -7,6 +7,8 @@
 //! | `weft` | `weft.h` and `weft.hpp` |
 //! | `dftracer` | programs written for DFTracer |
 //! | `perfflow` | programs woven for PerfFlowAspect |
+//! | `weave` | `weft weave`: the command, builds that use it, what woven programs tell |
+//! | `weave_zlib` | a real code base, woven |
 //!
 //! The programs are in `programs/annotate`. A trace is looked at in two ways: [`told`] lists what the program said, exactly; [`stacks`]
 //! lists what happened inside what, I/O calls included.
@@ -15,6 +17,8 @@ mod dftracer;
 mod installed;
 mod packages;
 mod perfflow;
+mod weave;
+mod weave_zlib;
 mod weft;
 
 use std::path::Path;

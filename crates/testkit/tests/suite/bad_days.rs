@@ -38,12 +38,12 @@ fn unharmed(outcome: &Outcome, calls: u64, words: &[&str]) {
 }
 
 /// A small file system of its own, gone with the value.
-struct Small {
-    path: PathBuf,
+pub(crate) struct Small {
+    pub(crate) path: PathBuf,
 }
 
 impl Small {
-    fn tmpfs(scratch: &Scratch, size: &str) -> Small {
+    pub(crate) fn tmpfs(scratch: &Scratch, size: &str) -> Small {
         Small::mounted(scratch, "tmpfs", &format!("size={size},mode=755"))
     }
 

@@ -1,4 +1,4 @@
-//! The examples of `docs/tracing.md`, `docs/annotate.md` and `docs/analysis.md` are run as they stand there.
+//! The examples of `docs/tracing.md`, `docs/annotate.md`, `docs/weave.md`, `docs/collect.md`, `docs/top.md` and `docs/analysis.md` are run as they stand there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,14 +73,29 @@ fn annotate() {
         std::env::var_os("WEFT_PACKAGE").map_or_else(|| workspace().join("target/venv-package"), PathBuf::from);
     assert!(package.join("bin/python3").exists(), "{}: `make test` makes it", package.display());
     let scratch = Scratch::new("docs-prefix");
-    let prefix = scratch.dir("prefix");
-    let installer = workspace().join("tools/install.sh");
-    let outcome = Job::new([installer.as_path(), product(), Path::new(&prefix)], &prefix).run();
-    assert_eq!(outcome.status, 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+    let prefix = installed(&scratch);
     let path = format!("{}:{}", prefix.join("bin").display(), package.join("bin").display());
     let library = prefix.join("lib").to_string_lossy().into_owned();
     let environment = [("PKG_CONFIG_PATH", format!("{library}/pkgconfig")), ("LD_LIBRARY_PATH", library)];
     follow("docs/annotate.md", 14, &path, &environment);
+}
+
+/// An installation.
+fn installed(scratch: &Scratch) -> PathBuf {
+    let prefix = scratch.dir("prefix");
+    let installer = workspace().join("tools/install.sh");
+    let outcome = Job::new([installer.as_path(), product(), Path::new(&prefix)], &prefix).run();
+    assert_eq!(outcome.status, 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+    prefix
+}
+
+/// Needs the plugins, which `make test` builds.
+#[test]
+fn weave() {
+    let scratch = Scratch::new("docs-prefix");
+    let prefix = installed(&scratch);
+    let environment = [("CMAKE_PREFIX_PATH", prefix.to_string_lossy().into_owned())];
+    follow("docs/weave.md", 18, &prefix.join("bin").to_string_lossy(), &environment);
 }
 
 /// `weft query` needs `weft-sql`, which `make test` builds in a profile of its own.
@@ -92,4 +107,15 @@ fn analysis() {
     let golden = workspace().join("crates/testkit/golden/posix_small/trace").to_string_lossy().into_owned();
     let path = format!("{}:{}", weft.display(), sql.display());
     follow("docs/analysis.md", 20, &path, &[("TRACES", golden)]);
+}
+
+#[test]
+fn top() {
+    follow("docs/top.md", 3, &directory_of_weft().to_string_lossy(), &[]);
+}
+
+/// Every step of `docs/collect.md`.
+#[test]
+fn collect() {
+    follow("docs/collect.md", 8, &directory_of_weft().to_string_lossy(), &[]);
 }

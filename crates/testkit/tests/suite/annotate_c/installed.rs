@@ -16,13 +16,14 @@ use weftline_testkit::scratch;
 const LIBRARIES: [&str; 5] =
     ["libweft_preload.so", "libweft.so", "libweft.a", "libdftracer_core.so", "libperfflow_runtime.so"];
 /// What is installed from the checkout.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "tools/install.sh",
     "crates/capi/include/weft.h",
     "crates/capi/include/weft.hpp",
     "crates/capi/weft.pc.in",
     "crates/capi/cmake/WeftConfig.cmake",
     "crates/capi/cmake/WeftConfigVersion.cmake.in",
+    "crates/capi/cmake/WeftlineConfig.cmake",
     "crates/capi/dftracer/include/dftracer/dftracer.h",
     "crates/capi/dftracer/weft-dftracer.pc.in",
     "crates/capi/perfflow/weft-perfflow.pc.in",
@@ -41,6 +42,11 @@ pub(crate) fn prefix() -> &'static Path {
                 .unwrap_or_else(|error| panic!("{}: {error}; `make build` makes it", library.display()));
             (library, data.len(), data.mtime(), data.mtime_nsec()).hash(&mut key);
         }
+        // Those of the majors that `make weave` found.
+        for plugin in plugins(built) {
+            let data = fs::metadata(&plugin).unwrap_or_else(|error| panic!("{}: {error}", plugin.display()));
+            (plugin, data.len(), data.mtime(), data.mtime_nsec()).hash(&mut key);
+        }
         for file in FILES.map(|name| workspace().join(name)) {
             fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut key);
         }
@@ -50,6 +56,15 @@ pub(crate) fn prefix() -> &'static Path {
         }
         place
     })
+}
+
+/// The weaver's plugins beside what was built, in order.
+fn plugins(built: &Path) -> Vec<PathBuf> {
+    let majors = fs::read_dir(built.with_file_name("weave")).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = majors.map(|major| major.path().join("libweft_weave.so")).collect();
+    found.retain(|plugin| plugin.is_file());
+    found.sort();
+    found
 }
 
 fn install(place: &Path) {

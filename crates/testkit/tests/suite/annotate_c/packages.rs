@@ -234,6 +234,11 @@ fn exports() {
         "weft_stop",
         "weft_tell",
         "weft_uint",
+        "weft_weave_begin",
+        "weft_weave_end",
+        "weft_weave_enter",
+        "weft_weave_leave",
+        "weft_weave_thrown",
     ];
     let dftracer = [
         "finalize",

@@ -1,4 +1,4 @@
-//! Ids that join two events: the ends of an async span, the ends of an arrow.
+//! Ids that join two events of woven code: the ends of an async span, the ends of an arrow.
 //!
 //! An `around_async` function knows its own id. A lone `after_async` takes the oldest `before_async` of the same scope that has not
 //! ended, on whichever thread that was: what is begun first ends first. An arrow's end takes the oldest arrow that was
@@ -41,17 +41,17 @@ fn remember(queue: &mut VecDeque<u64>, id: u64) {
 }
 
 /// An id that no other span or arrow has, of this process or another.
-pub(crate) fn fresh() -> u64 {
+pub fn fresh() -> u64 {
     front::new_id()
 }
 
 /// The running number in an id: what the original tells.
-pub(crate) fn number(id: u64) -> u64 {
+pub fn number(id: u64) -> u64 {
     id & 0xFF_FFFF_FFFF
 }
 
 /// The id of an async span that begins in this scope.
-pub(crate) fn begin(scope: &[u8]) -> u64 {
+pub fn begin(scope: &[u8]) -> u64 {
     let id = fresh();
     if let Some(mut open) = open() {
         match open.scopes.get_mut(scope) {
@@ -65,13 +65,13 @@ pub(crate) fn begin(scope: &[u8]) -> u64 {
 }
 
 /// The id of the async span that ends in this scope.
-pub(crate) fn end(scope: &[u8]) -> u64 {
+pub fn end(scope: &[u8]) -> u64 {
     let begun = open().and_then(|mut open| open.scopes.get_mut(scope)?.pop_front());
     begun.unwrap_or_else(fresh)
 }
 
 /// The id of an arrow that starts.
-pub(crate) fn flow_out() -> u64 {
+pub fn flow_out() -> u64 {
     let id = fresh();
     if let Some(mut open) = open() {
         remember(&mut open.flows, id);
@@ -80,7 +80,7 @@ pub(crate) fn flow_out() -> u64 {
 }
 
 /// The id of the arrow that ends.
-pub(crate) fn flow_in() -> u64 {
+pub fn flow_in() -> u64 {
     open().and_then(|mut open| open.flows.pop_front()).unwrap_or_else(fresh)
 }
 

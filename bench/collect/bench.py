@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""What sampling costs: weft beside a minimal Python sampler that reads the same files. Use `make bench-collect`.
+
+The CPU share is that of a collector at work, in percent of one core: the time of all its threads, start and end left out. Accuracy is
+measured with one busy loop per core, beside a bare timerfd loop that runs at the same time.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE.parent)]
+
+import measure
+import table
+
+COLUMNS = {"weft": "weft", "python": "Python", "timerfd": "bare timerfd"}
+LAYOUT = table.Layout("what", COLUMNS, "python", "bench-collect", variant="interval")
+INTERVAL_MS = 200
+SETTLE_S = 2.0
+# The name that idle processes take, for the pattern.
+IDLE = "bench-idle"
+
+
+def say(words: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
+
+
+class Crowd:
+    """Idle processes, gone with the block."""
+
+    def __init__(self, count: int, name: str = IDLE):
+        program = (
+            "import os,sys,time\n"
+            "children=[]\n"
+            f"for _ in range({count}):\n"
+            "    pid=os.fork()\n"
+            "    if pid==0:\n"
+            f"        open('/proc/self/comm','w').write('{name}')\n"
+            "        time.sleep(86400)\n"
+            "    children.append(pid)\n"
+            "print(*children,flush=True)\n"
+            "sys.stdin.read()\n"
+            "for pid in children: os.kill(pid,9)\n"
+        )
+        self.parent = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pids = [int(pid) for pid in self.parent.stdout.readline().split()]
+
+    def __enter__(self) -> "Crowd":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.parent.stdin.close()
+        self.parent.wait()
+        self.parent.stdout.close()
+
+
+class Busy:
+    """One busy loop per core."""
+
+    def __enter__(self) -> "Busy":
+        self.loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for loop in self.loops:
+            loop.kill()
+            loop.wait()
+
+
+def cpu_ns(pid: int) -> int:
+    """CPU time of all threads of a process."""
+    return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def share(process: subprocess.Popen, seconds: float) -> float:
+    """Percent of a core that a process at work takes."""
+    time.sleep(SETTLE_S)
+    before, began = cpu_ns(process.pid), time.monotonic_ns()
+    time.sleep(seconds)
+    after, ended = cpu_ns(process.pid), time.monotonic_ns()
+    return (after - before) / (ended - began) * 100
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.rows: list[table.Row] = []
+        self.notes: list[str] = []
+
+    def place(self, name: str) -> Path:
+        place = self.options.work / name
+        shutil.rmtree(place, ignore_errors=True)
+        return place
+
+    def weft(self, name: str, *wishes: str) -> tuple[subprocess.Popen, Path]:
+        run = self.place(name)
+        command = [str(self.options.weft), "collect", "-q", "--interval", f"{INTERVAL_MS}ms", "-o", str(run), *wishes]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL), run
+
+    def python(self, how: str, seconds: float) -> subprocess.Popen:
+        command = [sys.executable, str(HERE / "naive.py"), str(INTERVAL_MS / 1000), str(seconds), how, "/dev/null"]
+        return subprocess.Popen(command)
+
+    def stop(self, process: subprocess.Popen) -> None:
+        process.terminate()
+        process.wait()
+
+    def compare(self, what: str, workload: str, wishes: list[str], how: str, bar: float | None) -> None:
+        """Both samplers side by side over the same time, several times; medians."""
+        seconds = self.options.seconds
+        samples: dict[str, list[float]] = {"weft": [], "python": []}
+        sizes = []
+        for _ in range(self.options.repeats):
+            ours, run = self.weft("run", *wishes)
+            samples["weft"].append(share(ours, seconds))
+            self.stop(ours)
+            if ours.returncode != 0:
+                raise measure.Failed(f"weft collect {' '.join(wishes)}: exit status {ours.returncode}")
+            ticks = json.loads(next(run.glob("run.d/*.json")).read_text())["samples"]["ticks"]
+            sizes.append(sum(file.stat().st_size for file in run.glob("*.samples.pfw.gz")) / ticks)
+            theirs = self.python(how, SETTLE_S + seconds + 2)
+            samples["python"].append(share(theirs, seconds))
+            self.stop(theirs)
+        values = {name: statistics.median(found) for name, found in samples.items()}
+        self.rows.append(table.Row(what, workload, f"{INTERVAL_MS} ms", values, bar, 3, samples))
+        self.notes.append(f"{workload}: weft's file grows by {statistics.median(sizes):,.0f} bytes per tick")
+
+    def cost(self) -> None:
+        what = "CPU, % of a core"
+        with Crowd(4) as four:
+            say("4 followed processes")
+            wishes = [word for pid in four.pids for word in ("--tree", str(pid))]
+            self.compare(what, "4 processes and the host", wishes, ",".join(map(str, four.pids)), 0.10)
+            others = max(0, 130 - sum(name.isdigit() for name in os.listdir("/proc")))
+            with Crowd(others, "bench-other"):
+                say("a pattern over 130 processes")
+                self.compare(what, "a pattern over 130 processes", ["--match", f"^{IDLE}$"], f"/^{IDLE}$", 0.30)
+        with Crowd(1000) as many:
+            say("1,000 followed processes")
+            tree = ["--tree", str(many.parent.pid)]
+            self.compare(what, "1,000 processes and the host", tree, ",".join(map(str, many.pids)), None)
+
+    def accuracy(self) -> None:
+        ticks = max(20, round(self.options.seconds * self.options.repeats * 1000 / INTERVAL_MS))
+        timer = self.options.work / "timer"
+        measure.run(["cc", "-O2", "-o", str(timer), str(HERE / "timer.c")])
+        say(f"{ticks} ticks with all cores busy")
+        with Busy(), Crowd(4) as four:
+            ours, run = self.weft("busy", *(word for pid in four.pids for word in ("--tree", str(pid))))
+            bare = subprocess.Popen([str(timer), str(INTERVAL_MS * 1_000_000), str(ticks)], stdout=subprocess.PIPE, text=True)
+            out = bare.communicate()[0]
+            self.stop(ours)
+        bare_ends = [int(line) for line in out.split()]
+        weft_ends = tick_times(run)
+        workload = "one busy loop per core"
+        for what, of, bar, digits in (
+            ("mean interval, ms off", off, 0.1, 4),
+            ("p99 lateness, ms", lateness, 10.0, 3),
+        ):
+            values = {"weft": of(weft_ends), "timerfd": of(bare_ends)}
+            self.rows.append(table.Row(what, workload, f"{INTERVAL_MS} ms", values, bar, digits))
+
+
+def tick_times(run: Path) -> list[int]:
+    """When the host was sampled, ns."""
+    ends = []
+    for file in run.glob("*.samples.pfw.gz"):
+        with gzip.open(file, "rt") as lines:
+            for line in lines:
+                if line.startswith('{"name":"cpu",'):
+                    event = json.loads(line)
+                    ends.append((event["ts"] + event["dur"]) * 1000 + event.get("ns", 0) % 1000)
+    return sorted(ends)
+
+
+def off(ends: list[int]) -> float:
+    """How far the mean interval is from what was asked for; a tick that stands for several counts as these."""
+    steps = sum(round((b - a) / (INTERVAL_MS * 1e6)) for a, b in zip(ends, ends[1:]))
+    return abs((ends[-1] - ends[0]) / steps / 1e6 - INTERVAL_MS)
+
+
+def lateness(ends: list[int]) -> float:
+    """The 99th percentile of the distance to the grid of the most punctual tick."""
+    interval = INTERVAL_MS * 1_000_000
+    phase = [(end - ends[0]) - round((end - ends[0]) / interval) * interval for end in ends]
+    late = sorted(value - min(phase) for value in phase)
+    return late[min(len(late) - 1, round(0.99 * (len(late) - 1)))] / 1e6
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
+    parser.add_argument("--work", type=Path, default=ROOT / "target/bench-collect", help="runs go here")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20, help="length of one measurement")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
+    parser.add_argument("--json", type=Path, help="also write all samples here")
+    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
+    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
+    options = parser.parse_args()
+    if options.quick:
+        options.repeats, options.seconds = 1, 5
+    options.work = options.work.resolve()
+    return options
+
+
+def main() -> int:
+    options = parse()
+    options.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(options)
+    facts = table.machine()
+    facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
+    facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} repeats of {options.seconds:g} s, load average {os.getloadavg()[0]:.1f} at the start"
+    try:
+        bench.cost()
+        bench.accuracy()
+    except measure.Failed as failure:
+        print(f"bench.py: {failure}", file=sys.stderr)
+        return 1
+    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
+    bench.notes.append("Tracekit's collector, measured before on such a machine: 0.20–0.27 % for 4 processes without the host, 1.5 % for a pattern over 131 processes, p99 interval 263 ms at 200")
+    text = table.report(LAYOUT, bench.rows, facts, bench.notes)
+    print(text)
+    (options.json or options.work / "results.json").write_text(table.as_json(LAYOUT, bench.rows, facts, bench.notes))
+    if options.update:
+        table.update(LAYOUT, options.update, text)
+    missed = any(row.reached is False for row in bench.rows)
+    return 1 if missed and options.gate else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+//! `weft collect`: samples this host and processes into a run directory.
+
+mod life;
+mod wishes;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+use weftline_collect::collector::Collector;
+use weftline_format::manifest::SampleRecord;
+
+use crate::args::CollectArgs;
+use crate::kernel;
+use crate::rundir;
+use crate::signals::Signals;
+use crate::terminal;
+
+/// Runs the verb.
+pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
+    let wishes = match wishes::of(args, &|name| std::env::var(name).ok()) {
+        Ok(wishes) => wishes,
+        Err(wrong) => {
+            writeln!(std::io::stderr(), "weft: {wrong}")?;
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if args.stop {
+        return life::stop(args, &wishes);
+    }
+    let run = rundir::join(wishes.output.as_deref(), wishes.run_id.as_deref(), &wishes.node, wishes.stage.as_deref())?;
+    if args.daemon {
+        return life::start_daemon(args, &run);
+    }
+    if args.detached {
+        weftline_collect::own::detach();
+    }
+    collect(args, wishes, &run)
+}
+
+/// What is told at the start and at the end.
+#[derive(Serialize)]
+struct Told<'a> {
+    pid: u32,
+    run: &'a Path,
+    file: &'a Path,
+    mode: &'a str,
+    host: bool,
+    interval_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'a SampleRecord>,
+}
+
+fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Result<ExitCode> {
+    let signals = Signals::block();
+    weftline_collect::raise_open_files();
+    let options = wishes.options(run.to_owned());
+    let (interval, mode) = (options.interval, options.follow.describe());
+    let mut collector = Collector::start(options).context("cannot sample")?;
+    if args.kernel
+        && let Some(watch) = kernel::start(run, &mut say)
+    {
+        watch.add_to(&mut collector);
+    }
+    let pid_file = life::PidFile::write(args.pid_file.as_deref(), run)?;
+    let (stop, file) = (collector.stopper(), collector.file().to_owned());
+    std::thread::spawn(move || {
+        signals.wait_for_end();
+        stop.stop();
+    });
+    let host = collector.samples_host();
+    let mut told = Told {
+        pid: std::process::id(),
+        run,
+        file: &file,
+        mode: &mode,
+        host,
+        interval_ms: interval.as_secs_f64() * 1000.0,
+        ended: None,
+    };
+    if args.json {
+        tell(&told)?;
+    } else if !args.quiet {
+        let whom =
+            if host { format!("the host and {mode}") } else { format!("{mode} (another collector samples the host)") };
+        say(&format!("sampling {whom} every {} into {}", terminal::time(interval.as_nanos() as u64), file.display()));
+    }
+    let record = collector.run(&mut say);
+    drop(pid_file);
+    if args.json {
+        told.ended = Some(&record);
+        tell(&told)?;
+    } else if !args.quiet {
+        say(&summary(&record, &file));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "weft: {text}");
+}
+
+fn tell(told: &Told<'_>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, told)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+fn summary(record: &SampleRecord, file: &Path) -> String {
+    let mut text = format!(
+        "{} samples of {} processes in {}",
+        terminal::count(record.samples),
+        terminal::count(record.processes),
+        file.display()
+    );
+    if record.unseen_ends > 0 {
+        text.push_str(&format!(
+            "; {} processes ended unseen, {} after their last samples in all",
+            terminal::count(record.unseen_ends),
+            terminal::time(record.unseen_ns)
+        ));
+    }
+    for (reason, count) in &record.lost {
+        text.push_str(&format!("; {} samples lost: {reason}", terminal::count(*count)));
+    }
+    text
+}

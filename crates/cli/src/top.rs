@@ -1,0 +1,15 @@
+//! `weft top`: a run in progress, drawn again and again.
+//!
+//! ```text
+//! Glance::look (drain) ────────▶ window ─┐
+//! ProcessSampler (collect) ─▶ usage ─────┴▶ picture ─┐
+//!                              keys ─────▶ view ─────┴▶ draw ─▶ lines ─▶ screen
+//! ```
+//! Drawing is a function of a [`picture::Picture`], a [`view::View`] and the size of the terminal; only [`screen`] knows a terminal.
+
+pub(crate) mod draw;
+pub(crate) mod picture;
+pub(crate) mod screen;
+pub(crate) mod usage;
+pub(crate) mod view;
+pub(crate) mod window;

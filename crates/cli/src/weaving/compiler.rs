@@ -1,0 +1,208 @@
+//! Which compiler a command is, and which libLLVM it loads.
+//!
+//! Decided by the program's file, without running it: starting clang takes as long as compiling a small file. Only a wrapper
+//! (`mpicc`, a script) is asked who it is.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use super::OLDEST;
+use super::elf::Needs;
+
+/// Programs that stand before a compiler, or are called by its name and call it.
+const LAUNCHERS: [&str; 4] = ["ccache", "sccache", "distcc", "icecc"];
+
+/// The libLLVM that a program or plugin loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Llvm {
+    /// Its name for the loader, such as `libLLVM-14.so.1` or `libLLVM.so.19.1`.
+    pub(crate) name: String,
+    /// The file, if it lies where the loader looks.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) major: u32,
+}
+
+impl Llvm {
+    /// That of a file; `None` where the file needs none.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Option<Llvm>> {
+        let needs = Needs::of(path).with_context(|| format!("{} cannot be read", path.display()))?.unwrap_or_default();
+        let found = needs.libraries.iter().find_map(|name| Some((name, major_of(name)?)));
+        Ok(found.map(|(name, major)| Llvm { name: name.clone(), file: needs.file_of(name), major }))
+    }
+
+    /// Would both be the same copy in one process?
+    pub(crate) fn is_same(&self, other: &Llvm) -> bool {
+        self.name == other.name && self.file == other.file
+    }
+
+    /// As the user knows it: the file, else the name.
+    pub(crate) fn shown(&self) -> String {
+        self.file.as_ref().map_or_else(|| self.name.clone(), |file| file.display().to_string())
+    }
+}
+
+/// The major version in a library's name; `None` for other libraries.
+fn major_of(library: &str) -> Option<u32> {
+    let rest = library.strip_prefix("libLLVM")?;
+    let digits = rest.strip_prefix('-').or_else(|| rest.strip_prefix(".so."))?;
+    digits.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What a command turned out to be.
+#[derive(Debug)]
+pub(crate) enum Compiler {
+    /// A clang that a plugin can be made for.
+    Clang {
+        /// Its file.
+        program: PathBuf,
+        llvm: Llvm,
+    },
+    /// gcc, which has no such plugins.
+    Gcc,
+}
+
+/// Looks at the command of a compiler. The error is a sentence for the user.
+pub(crate) fn identify(command: &[OsString]) -> anyhow::Result<Compiler> {
+    let Some(name) = command.get(position(command)) else {
+        bail!("no compiler was named; for example `weft weave -- clang++ -c main.cpp`")
+    };
+    let program = find(name).with_context(|| format!("{}: no such compiler", name.display()))?;
+    if is_named(&program, &["gcc", "g++"]) {
+        return Ok(Compiler::Gcc);
+    }
+    if is_named(&program, &["clang"]) && Needs::of(&program).ok().flatten().is_some() {
+        return clang(program);
+    }
+    wrapped(name, &program)
+}
+
+fn is_launcher(word: &OsStr) -> bool {
+    Path::new(word).file_name().is_some_and(|name| LAUNCHERS.iter().any(|launcher| name == *launcher))
+}
+
+/// Where the compiler stands in a command: first, or behind launchers, as in `ccache clang`.
+pub(crate) fn position(command: &[OsString]) -> usize {
+    command.iter().position(|word| !is_launcher(word)).unwrap_or(0)
+}
+
+/// Is one of these words part of the file's name?
+fn is_named(program: &Path, words: &[&str]) -> bool {
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    words.iter().any(|word| name.contains(word))
+}
+
+/// The file behind a command: links followed, and launchers that carry the compiler's name passed over.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Path::new(name).canonicalize().ok();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .filter(is_program)
+        .filter_map(|path| path.canonicalize().ok())
+        .find(|path| !is_launcher(path.as_os_str()))
+}
+
+fn clang(program: PathBuf) -> anyhow::Result<Compiler> {
+    let Some(llvm) = Llvm::of(&program)? else {
+        bail!(
+            "{} has LLVM linked into itself, so no plugin can share it; weave with a clang that uses libLLVM.so, such as those of Debian, Ubuntu, Fedora",
+            program.display()
+        )
+    };
+    if llvm.major < OLDEST {
+        bail!("{} is LLVM {}; weaving needs LLVM {OLDEST} or later", program.display(), llvm.major);
+    }
+    Ok(Compiler::Clang { program, llvm })
+}
+
+/// A program with another name: asked who it is.
+fn wrapped(name: &OsStr, program: &Path) -> anyhow::Result<Compiler> {
+    let asked = Command::new(name).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let words = asked.with_context(|| format!("cannot start {}", name.display()))?.stdout;
+    let words = String::from_utf8_lossy(&words).into_owned();
+    match told(&words) {
+        Told::Clang { major, directory } => {
+            let beside = [format!("clang-{major}"), "clang".to_owned()];
+            let real = beside.iter().find_map(|name| Path::new(&directory?).join(name).canonicalize().ok());
+            clang(real.with_context(|| {
+                format!("{} is a clang, but does not say where it lies; name that clang itself", program.display())
+            })?)
+        }
+        Told::Gcc => Ok(Compiler::Gcc),
+        Told::Other => bail!("{} is neither clang nor gcc: `weft weave` cannot weave with it", program.display()),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Told<'a> {
+    Clang { major: &'a str, directory: Option<&'a str> },
+    Gcc,
+    Other,
+}
+
+/// What `--version` tells.
+fn told(words: &str) -> Told<'_> {
+    // Vendors of other clangs put their name before the word: their LLVM is not that of the release with the number.
+    let first = words.lines().next().unwrap_or_default();
+    let ours =
+        ["", "Debian ", "Ubuntu "].iter().find_map(|vendor| first.strip_prefix(vendor)?.strip_prefix("clang version "));
+    if let Some(version) = ours {
+        let major = version.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        return Told::Clang { major, directory: words.lines().find_map(|line| line.strip_prefix("InstalledDir: ")) };
+    }
+    // What gcc's `--version` says, and no other program of the GNU project.
+    if words.contains("see the source for copying conditions") { Told::Gcc } else { Told::Other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_in_the_name() {
+        for (name, expected) in [
+            ("libLLVM-14.so.1", Some(14)),
+            ("libLLVM-17.so", Some(17)),
+            ("libLLVM.so.18.1", Some(18)),
+            ("libLLVM.so.21.1-rust-1.95.0-stable", Some(21)),
+            ("libLLVM.so.19.0git", Some(19)),
+            ("libLLVMSupport.so.14", None),
+            ("libclang-cpp.so.19.1", None),
+            ("libLLVM.so", None),
+        ] {
+            assert_eq!(major_of(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn compilers_say_who_they_are() {
+        let clang = |major, directory| Told::Clang { major, directory };
+        for (words, expected) in [
+            (
+                "Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu\nThread model: posix\nInstalledDir: /usr/lib/llvm-19/bin\n",
+                clang("19", Some("/usr/lib/llvm-19/bin")),
+            ),
+            ("clang version 17.0.6 (Fedora 17.0.6-2.fc39)\nTarget: x86_64-redhat-linux-gnu\n", clang("17", None)),
+            ("AMD clang version 17.0.0 (https://github.com/RadeonOpenCompute/llvm-project roc-6.0.2)\n", Told::Other),
+            ("Apple clang version 15.0.0 (clang-1500.3.9.4)\n", Told::Other),
+            (
+                "gcc (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\nThis is free software; see the source for copying conditions.  There is NO\n",
+                Told::Gcc,
+            ),
+            ("true (GNU coreutils) 9.1\nCopyright (C) 2022 Free Software Foundation, Inc.\n", Told::Other),
+            ("Intel(R) oneAPI DPC++/C++ Compiler 2024.0.0\n", Told::Other),
+            ("", Told::Other),
+        ] {
+            assert_eq!(told(words), expected, "{words}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! One host sampler per node and run: whoever holds the lock of a file in the run directory.
+//!
+//! Several ranks of a job, or a collector beside `weft run`, would all write the same numbers. The lock goes with its holder, so another
+//! one takes over when that has ended.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use weftline_format::manifest::RECORD_DIR;
+
+/// The right to sample the host. Given up when dropped.
+#[derive(Debug)]
+pub(super) struct Office {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Office {
+    /// Takes the office if nobody holds it.
+    pub(super) fn take(run: &Path, host: &str) -> Option<Office> {
+        let directory = run.join(RECORD_DIR);
+        std::fs::create_dir_all(&directory).ok()?;
+        let path = directory.join(format!(".{}.sampler", host.replace(['/', '\0'], "_")));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        // Its holder may have removed the file between the two calls: then this is the lock of nothing.
+        let current = std::fs::metadata(&path).ok()?;
+        let own = file.metadata().ok()?;
+        (current.ino() == own.ino() && current.dev() == own.dev()).then_some(Office { path, _file: file })
+    }
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time() {
+        let run = tempfile::tempdir().expect("a directory");
+        let first = Office::take(run.path(), "vm").expect("free");
+        assert!(Office::take(run.path(), "vm").is_none(), "held");
+        let other = Office::take(run.path(), "vm2").expect("another node's");
+        drop(first);
+        let second = Office::take(run.path(), "vm").expect("free again");
+        drop((second, other));
+        assert_eq!(std::fs::read_dir(run.path().join(RECORD_DIR)).expect("there").count(), 0);
+    }
+}

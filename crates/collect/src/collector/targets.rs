@@ -1,0 +1,170 @@
+//! The followed processes: opened when they are found, sampled at every tick and at their ends.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use weftline_format::identity;
+
+use crate::clock::Moment;
+use crate::own::Own;
+use crate::process::{Identity, ProcessSampler};
+use crate::roots::Roots;
+use crate::sample::{Sink as _, Subject, Value};
+use crate::writer::SampleWriter;
+
+/// A process whose start is within this of the collector's own began after it: starts are told in clock ticks.
+const TICK_NS: i64 = 10_000_000;
+
+#[derive(Debug)]
+struct Target {
+    sampler: ProcessSampler,
+    known_as: Identity,
+    /// Tells of its end; kept open for that alone.
+    _end: Option<OwnedFd>,
+    last: Moment,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Targets {
+    by_pid: BTreeMap<u32, Target>,
+    roots: Roots,
+    own: Own,
+    began: Moment,
+    /// Processes that were followed so far.
+    pub(super) followed: u64,
+    /// Of those that ended, how many were gone before the last look, and their time since the one before it.
+    pub(super) unseen_ends: u64,
+    pub(super) unseen_ns: u64,
+}
+
+impl Targets {
+    pub(super) fn new(roots: &Roots, own: &Own, began: Moment) -> Targets {
+        Targets {
+            by_pid: BTreeMap::new(),
+            roots: roots.clone(),
+            own: own.clone(),
+            began,
+            followed: 0,
+            unseen_ends: 0,
+            unseen_ns: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_pid.is_empty()
+    }
+
+    #[cfg(feature = "kernel")]
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.by_pid.keys().copied().collect()
+    }
+
+    pub(super) fn has(&self, pid: u32) -> bool {
+        self.by_pid.contains_key(&pid)
+    }
+
+    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at.
+    pub(super) fn add(
+        &mut self,
+        pid: u32,
+        ends: &OwnedFd,
+        data: u64,
+        writer: &mut SampleWriter,
+    ) -> std::io::Result<()> {
+        let mut sampler = ProcessSampler::open(&self.roots, pid)?;
+        let end = if self.roots.proc == Roots::default().proc { end_of(pid) } else { None };
+        if let Some(end) = &end {
+            // Without it the end is noticed at the next tick.
+            let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
+        }
+        let now = Moment::now();
+        let known_as = sampler.identity().clone();
+        let mut last = now;
+        if known_as.start_ns >= self.began.real_ns - TICK_NS {
+            sampler.count_from_birth();
+            let age = (now.real_ns - known_as.start_ns).max(0);
+            last = Moment { steady_ns: now.steady_ns - age, real_ns: now.real_ns - age };
+        }
+        writer.introduce(self.introduction(&known_as, now.real_ns));
+        sampler.describe(now.real_ns, writer);
+        sampler.sample(now.since(&last), writer)?;
+        self.by_pid.insert(pid, Target { sampler, known_as, _end: end, last: now });
+        self.followed += 1;
+        Ok(())
+    }
+
+    /// Samples all that were not sampled since `tick`; those that are gone.
+    pub(super) fn sample(&mut self, tick: &Moment, writer: &mut SampleWriter) -> Vec<u32> {
+        let mut gone = Vec::new();
+        let mut renamed = Vec::new();
+        for (pid, target) in &mut self.by_pid {
+            if target.last.steady_ns >= tick.steady_ns {
+                continue;
+            }
+            let now = Moment::now();
+            if target.sampler.sample(now.since(&target.last), writer).is_err() {
+                gone.push(*pid);
+                continue;
+            }
+            target.last = now;
+            if *target.sampler.identity() != target.known_as {
+                target.known_as = target.sampler.identity().clone();
+                renamed.push(*pid);
+            }
+        }
+        for pid in renamed {
+            if let Some(target) = self.by_pid.get(&pid) {
+                writer.introduce(self.introduction(&target.known_as, target.last.real_ns));
+            }
+        }
+        gone
+    }
+
+    /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
+    pub(super) fn end(&mut self, pid: u32, writer: &mut SampleWriter) {
+        let Some(mut target) = self.by_pid.remove(&pid) else { return };
+        let now = Moment::now();
+        let at = now.since(&target.last);
+        let seen = target.sampler.sample(at, writer).is_ok();
+        let unseen_ns = if seen { 0 } else { at.length_ns() };
+        let totals = target.sampler.last_totals();
+        let values = [
+            ("unseen_ns", Value::Unsigned(unseen_ns)),
+            ("total_cpu_ns", Value::Unsigned(totals.cpu_ns)),
+            ("total_read_chars", Value::Unsigned(totals.read_chars)),
+            ("total_write_chars", Value::Unsigned(totals.write_chars)),
+        ];
+        writer.counter(Subject::Process(pid), "process", "end", at, &values);
+        writer.forget(pid);
+        if !seen {
+            self.unseen_ends += 1;
+            self.unseen_ns += unseen_ns;
+        }
+        if let Some(parent) = self.by_pid.get_mut(&target.known_as.ppid) {
+            parent.sampler.discount(&totals);
+        }
+    }
+
+    fn introduction(&self, process: &Identity, at_ns: i64) -> identity::Identity {
+        let name = process.command.first().map_or(process.comm.clone(), |_| process.command.join(" "));
+        identity::Identity {
+            pid: process.pid,
+            at_ns,
+            name: name.chars().take(120).collect(),
+            host: self.own.host.clone(),
+            boot: self.own.boot.clone(),
+            start: process.start_ticks,
+            ppid: process.ppid,
+            exe: process.exe.clone().unwrap_or_default(),
+            cmd: process.command.clone(),
+            ..identity::Identity::default()
+        }
+    }
+}
+
+fn end_of(pid: u32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+}

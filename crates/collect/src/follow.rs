@@ -1,0 +1,232 @@
+//! Which processes are sampled.
+//!
+//! [`Follow`] says what the user wants; [`Follower`] finds such processes as they come: `table` notices new processes and what they are,
+//! `sentinels` the files of a directory that are named by pids, `groups` which control group a process is in. Whoever is followed, its
+//! children are followed too, for as long as they live and wherever they go.
+
+mod groups;
+mod sentinels;
+mod table;
+
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use regex::Regex;
+
+use crate::error::{CollectError, Result};
+use crate::roots::Roots;
+
+pub use groups::Group;
+use sentinels::Sentinels;
+use table::{Look, Table};
+
+/// What is to be followed. Several wishes add up, with one exception: with a directory of sentinels the pattern does not find processes
+/// but chooses among the sentinels.
+#[derive(Debug, Clone, Default)]
+pub struct Follow {
+    /// Processes with all that descends from them.
+    pub trees: Vec<u32>,
+    /// Processes whose short name or command line matches.
+    pub matching: Option<Regex>,
+    /// Processes in control groups and containers.
+    pub groups: Vec<Group>,
+    /// Processes that have a file named by their pid here.
+    pub pid_dir: Option<PathBuf>,
+    /// Only those that are there at the start, and nobody who comes later.
+    pub fixed: bool,
+}
+
+impl Follow {
+    /// Whether no process is.
+    pub fn nobody(&self) -> bool {
+        self.trees.is_empty() && self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
+    }
+
+    /// Whether it is about descendants of certain processes and nobody else.
+    pub fn only_trees(&self) -> bool {
+        self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
+    }
+
+    /// In words, for the line that a collector starts with.
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        for pid in &self.trees {
+            parts.push(format!("process {pid} and its descendants"));
+        }
+        let pattern = self.matching.as_ref().map(|pattern| format!("matching /{}/", pattern.as_str()));
+        match (&self.pid_dir, pattern) {
+            (Some(directory), Some(pattern)) => {
+                parts.push(format!("processes named in {} and {pattern}", directory.display()));
+            }
+            (Some(directory), None) => parts.push(format!("processes named in {}", directory.display())),
+            (None, Some(pattern)) => parts.push(format!("processes {pattern}")),
+            (None, None) => {}
+        }
+        for group in &self.groups {
+            parts.push(group.describe());
+        }
+        if parts.is_empty() { "no process".into() } else { parts.join(", ") }
+    }
+}
+
+/// Compiles the pattern of a user: letters of either case mean both, as Tracekit's does.
+pub fn pattern(text: &str) -> std::result::Result<Regex, regex::Error> {
+    regex::RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build()
+}
+
+/// Finds the processes that are to be followed.
+#[derive(Debug)]
+pub struct Follower {
+    wishes: Follow,
+    roots: Roots,
+    table: Table,
+    sentinels: Option<Sentinels>,
+    followed: BTreeSet<u32>,
+    /// Processes that a pattern must not find: the collector, and the shells and wrappers whose command lines hold its own.
+    own: BTreeSet<u32>,
+    messages: Vec<String>,
+}
+
+impl Follower {
+    /// Looks at the machine for the first time.
+    pub fn new(wishes: Follow, roots: &Roots) -> Result<Follower> {
+        let table = Table::open(roots)?;
+        let sentinels = wishes.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
+        for pid in &wishes.trees {
+            if table.read(*pid).is_none() {
+                return Err(CollectError::NoProcess(*pid));
+            }
+        }
+        for group in &wishes.groups {
+            group.verify(roots)?;
+        }
+        let own = table.ancestry(std::process::id());
+        Ok(Follower {
+            wishes,
+            roots: roots.clone(),
+            table,
+            sentinels,
+            followed: BTreeSet::new(),
+            own,
+            messages: Vec::new(),
+        })
+    }
+
+    /// What tells of new sentinels, to be waited for.
+    pub fn sentinel_events(&self) -> Option<BorrowedFd<'_>> {
+        self.sentinels.as_ref().map(Sentinels::events)
+    }
+
+    /// Whom to follow from now on: those found since the last call. `now_ns` is a steady time.
+    pub fn discover(&mut self, now_ns: i64) -> Vec<u32> {
+        let mut found = Vec::new();
+        if self.wishes.nobody() || self.wishes.fixed && !self.table.is_new() {
+            return found;
+        }
+        if self.table.is_new() {
+            let roots: Vec<u32> = self.wishes.trees.clone();
+            found.extend(roots.into_iter().filter(|pid| self.followed.insert(*pid)));
+        }
+        let (wishes, own, roots, sentinels) = (&self.wishes, &self.own, &self.roots, &self.sentinels);
+        let by_pattern = wishes.matching.as_ref().filter(|_| sentinels.is_none());
+        let curious = by_pattern.is_some() || !wishes.groups.is_empty();
+        let mut chosen = Vec::new();
+        self.table.look(now_ns, curious, &self.followed, &mut |look: &mut Look<'_>| {
+            let wanted = by_pattern.is_some_and(|pattern| !own.contains(&look.pid()) && look.matches(pattern))
+                || wishes.groups.iter().any(|group| group.holds(roots, look.pid()));
+            if wanted {
+                chosen.push(look.pid());
+            }
+        });
+        found.extend(chosen.into_iter().filter(|pid| self.followed.insert(*pid)));
+        found.extend(self.take_sentinels(now_ns));
+        self.add_descendants(&mut found);
+        found
+    }
+
+    /// Sentinels that came since the last look, as soon as they come.
+    pub fn new_sentinels(&mut self, now_ns: i64) -> Vec<u32> {
+        if self.wishes.fixed {
+            return Vec::new();
+        }
+        let mut found = self.take_sentinels(now_ns);
+        if !found.is_empty() {
+            self.table.refresh();
+            self.add_descendants(&mut found);
+        }
+        found
+    }
+
+    fn take_sentinels(&mut self, now_ns: i64) -> Vec<u32> {
+        let Some(sentinels) = &mut self.sentinels else { return Vec::new() };
+        let (table, matching) = (&self.table, self.wishes.matching.as_ref());
+        let chosen = sentinels.take(now_ns, &mut |pid| {
+            let mut look = Look::at(table, pid)?;
+            Some(matching.is_none_or(|pattern| look.matches(pattern)))
+        });
+        self.messages.append(&mut sentinels.messages);
+        chosen.into_iter().filter(|pid| self.followed.insert(*pid)).collect()
+    }
+
+    /// Adds the children of followed processes, and theirs.
+    fn add_descendants(&mut self, found: &mut Vec<u32>) {
+        let own = std::process::id();
+        let orphans = !self.wishes.trees.is_empty();
+        loop {
+            let more = self.table.children_of(&self.followed, orphans);
+            let before = found.len();
+            found.extend(more.into_iter().filter(|pid| *pid != own && self.followed.insert(*pid)));
+            if found.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// The process has ended.
+    pub fn ended(&mut self, pid: u32) {
+        self.followed.remove(&pid);
+        self.table.forget(pid);
+        if let Some(sentinels) = &mut self.sentinels {
+            sentinels.ended(pid);
+        }
+    }
+
+    /// The process could not be opened: it is not followed after all.
+    pub fn refused(&mut self, pid: u32) {
+        self.followed.remove(&pid);
+    }
+
+    /// What the user should know; each thing once.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_in_words() {
+        let matching = Some(pattern("^ffmpeg$").expect("a pattern"));
+        let pid_dir = Some(PathBuf::from("/pids"));
+        for (follow, words) in [
+            (Follow::default(), "no process"),
+            (Follow { trees: vec![7], ..Follow::default() }, "process 7 and its descendants"),
+            (Follow { matching: matching.clone(), ..Follow::default() }, "processes matching /^ffmpeg$/"),
+            (Follow { pid_dir: pid_dir.clone(), ..Follow::default() }, "processes named in /pids"),
+            (Follow { pid_dir, matching, ..Follow::default() }, "processes named in /pids and matching /^ffmpeg$/"),
+        ] {
+            assert_eq!(follow.describe(), words);
+        }
+    }
+
+    #[test]
+    fn patterns_are_of_either_case_and_may_be_wrong() {
+        assert!(pattern("^FFmpeg$").expect("a pattern").is_match("ffmpeg"));
+        for wrong in ["(", "[a-", "a{2,1}", "(?P<x"] {
+            assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Collectors at work on this machine: real processes, real clocks.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use weftline_collect::collector::{Collector, Options, Stop};
+use weftline_collect::error::CollectError;
+use weftline_collect::follow::{Follow, Group, pattern};
+use weftline_collect::roots::Roots;
+use weftline_format::manifest::{SampleRecord, State, SupervisorRecord};
+use weftline_format::reader::read_run;
+use weftline_format::{Event, Phase, Value};
+
+fn options(run: &Path, interval_ms: u64, follow: Follow) -> Options {
+    Options {
+        run: run.to_owned(),
+        interval: Duration::from_millis(interval_ms),
+        follow,
+        duration: None,
+        until_gone: false,
+        own_record: true,
+        roots: Roots::default(),
+        node: "here".into(),
+        stage: Some("test".into()),
+        peer: None,
+        command: vec!["weft".into(), "collect".into()],
+    }
+}
+
+/// A collector in a thread.
+struct Running {
+    stop: Stop,
+    thread: JoinHandle<(SampleRecord, Vec<String>)>,
+}
+
+fn start(options: Options) -> Running {
+    let collector = Collector::start(options).expect("a collector");
+    let stop = collector.stopper();
+    let thread = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        let record = collector.run(&mut |text| said.push(text.to_owned()));
+        (record, said)
+    });
+    Running { stop, thread }
+}
+
+impl Running {
+    /// Stops it, which takes less than a second; what it did and said.
+    fn stop(self) -> (SampleRecord, Vec<String>) {
+        let asked = Instant::now();
+        self.stop.stop();
+        let done = self.thread.join().expect("no panic");
+        assert!(asked.elapsed() < Duration::from_secs(1), "it took {:?}", asked.elapsed());
+        done
+    }
+
+    fn join(self) -> SampleRecord {
+        self.thread.join().expect("no panic").0
+    }
+}
+
+/// A program of a few lines, with its output in a pipe.
+fn python(program: &str) -> Child {
+    Command::new("python3")
+        .args(["-S", "-c", program])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 starts")
+}
+
+/// What such a program printed, as a number of nanoseconds. The process stays a zombie: nobody waits for it here.
+fn printed(child: &mut Child) -> f64 {
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().expect("piped"), &mut text).expect("read to its end");
+    text.trim().parse().unwrap_or_else(|_| panic!("a number: {text}"))
+}
+
+/// Burns CPU until its own clock says so, then prints what that clock says.
+fn burner(seconds: f64) -> Child {
+    python(&format!("import time\nwhile time.process_time() < {seconds}: pass\nprint(time.process_time_ns())"))
+}
+
+fn counters(run: &Path) -> Vec<Event> {
+    let trace = read_run(run).expect("readable");
+    assert_eq!(trace.damage.flaws, [], "{}", run.display());
+    trace.events.into_iter().filter(|event| event.phase == Phase::Counter).collect()
+}
+
+fn of(events: &[Event], pid: u32, name: &str) -> Vec<Event> {
+    events.iter().filter(|event| event.pid == i64::from(pid) && event.name == name).cloned().collect()
+}
+
+fn sum(events: &[Event], key: &str) -> f64 {
+    events.iter().filter_map(|event| event.arg(key)?.as_f64()).sum()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that burns one core for two seconds shows two seconds within one percent; intervals follow each other without a gap.
+#[test]
+fn two_seconds_of_one_core_are_two_seconds() {
+    let run = tempfile::tempdir().expect("a directory");
+    let pids = run.path().join("pids");
+    let running = start(options(run.path(), 200, Follow { pid_dir: Some(pids.clone()), ..Follow::default() }));
+    let mut child = burner(2.0);
+    let pid = child.id();
+    fs::write(pids.join(pid.to_string()), "").expect("a sentinel");
+    let own = printed(&mut child);
+    // Nobody waits for the process before its last sample was taken, which comes with its end.
+    std::thread::sleep(Duration::from_millis(200));
+    let (record, _) = running.stop();
+    child.wait().expect("waited");
+    let events = of(&counters(run.path()), pid, "process");
+    let cpu = sum(&events, "cpu_ns");
+    assert!((cpu - 2e9).abs() < 2e7, "{cpu} ns of CPU in {} samples, the program says {own}", events.len());
+    let mut ends: Vec<(i64, i64)> =
+        events.iter().filter_map(|event| Some((event.start_ns?, event.end_ns()?))).collect();
+    ends.sort_unstable();
+    assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "{ends:?}");
+    assert_eq!((record.unseen_ends, record.processes), (0, 1));
+    let records = SupervisorRecord::read_all(run.path()).0;
+    assert!(records.len() == 1 && records[0].state == State::Complete && records[0].only_samples());
+    assert_eq!(records[0].samples.as_ref(), Some(&record));
+}
+
+/// A sentinel is noticed at once: a process of 80 ms is sampled although the next tick is a minute away. Nobody waits for it, so its last
+/// sample is exact.
+#[test]
+fn eighty_milliseconds_are_seen() {
+    let run = tempfile::tempdir().expect("a directory");
+    let pids = run.path().join("pids");
+    let running = start(options(run.path(), 60_000, Follow { pid_dir: Some(pids.clone()), ..Follow::default() }));
+    let mut child = burner(0.08);
+    let pid = child.id();
+    fs::write(pids.join(pid.to_string()), "").expect("a sentinel");
+    let own = printed(&mut child);
+    std::thread::sleep(Duration::from_millis(100));
+    let (record, said) = running.stop();
+    child.wait().expect("waited");
+    let all = counters(run.path());
+    let cpu = sum(&of(&all, pid, "process"), "cpu_ns");
+    assert!((cpu - own).abs() < 1e7, "{cpu} ns in samples, {own} by its own clock");
+    let end = of(&all, pid, "end");
+    assert_eq!(end.len(), 1, "its end was noticed");
+    assert_eq!(end[0].arg("unseen_ns"), Some(&Value::Int(0)));
+    assert_eq!((record.processes, record.unseen_ends, said), (1, 0, vec![]));
+}
+
+/// When its parent waits for it at once, the tail that nobody saw is stated: in the sample, and in the record.
+#[test]
+fn an_unseen_tail_is_stated() {
+    let run = tempfile::tempdir().expect("a directory");
+    let pids = run.path().join("pids");
+    fs::create_dir(&pids).expect("made");
+    let running = start(options(run.path(), 60_000, Follow { pid_dir: Some(pids.clone()), ..Follow::default() }));
+    let mut seen = 0;
+    let mut children = Vec::new();
+    for _ in 0..6 {
+        // The shell waits for its child before the kernel could tell anybody else.
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 0.3 & echo $! > $0/new && mv $0/new $0/$!; wait", pids.to_str().expect("UTF-8")])
+            .spawn()
+            .expect("sh starts");
+        shell.wait().expect("waited");
+    }
+    for name in fs::read_dir(&pids).expect("there") {
+        children
+            .push(name.expect("a file").file_name().into_string().expect("a number").parse::<u32>().expect("a pid"));
+    }
+    let (record, _) = running.stop();
+    let all = counters(run.path());
+    for pid in &children {
+        let end = of(&all, *pid, "end");
+        assert_eq!(end.len(), 1, "{pid}");
+        let unseen = end[0].arg("unseen_ns").and_then(Value::as_u64).expect("stated");
+        assert!(unseen == 0 || (200_000_000..5_000_000_000).contains(&unseen), "{unseen}");
+        seen += u64::from(unseen == 0);
+    }
+    assert_eq!((record.processes, record.unseen_ends), (6, 6 - seen));
+    assert_eq!(record.unseen_ns > 0, seen < 6);
+}
+
+/// Children of a followed process are followed, and theirs, also when their parent has gone.
+#[test]
+fn descendants_are_followed() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mut shell = Command::new("sh")
+        .args(["-c", "sleep 0.2; sh -c 'sleep 1.1 & sleep 0.3' & (sleep 0.1; exec sleep 1) & sleep 1.2; wait"])
+        .spawn()
+        .expect("sh starts");
+    let running = start(Options {
+        until_gone: true,
+        ..options(run.path(), 50, Follow { trees: vec![shell.id()], ..Follow::default() })
+    });
+    shell.wait().expect("waited");
+    let record = running.join();
+    let sleeps: std::collections::BTreeSet<i64> = read_run(run.path())
+        .expect("readable")
+        .events
+        .iter()
+        .filter_map(weftline_format::identity::Identity::from_event)
+        .filter(|identity| identity.name.starts_with("sleep 1"))
+        .map(|identity| i64::from(identity.pid))
+        .collect();
+    assert_eq!(sleeps.len(), 3, "{record:?}");
+}
+
+/// A pattern finds processes by name and by command line, never the collector itself, and those that exec later.
+#[test]
+fn patterns_find_processes() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mark = format!("86400.{}", std::process::id());
+    let matching = Some(pattern(&format!("^sleep {mark}$")).expect("a pattern"));
+    let running = start(options(run.path(), 50, Follow { matching, ..Follow::default() }));
+    let mut sleeper =
+        Command::new("sh").args(["-c", &format!("sleep 0.3; exec sleep {mark}")]).spawn().expect("sh starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    sleeper.kill().expect("killed");
+    sleeper.wait().expect("waited");
+    std::thread::sleep(Duration::from_millis(150));
+    let (record, _) = running.stop();
+    assert_eq!(record.processes, 1);
+    assert_eq!(of(&counters(run.path()), sleeper.id(), "end").len(), 1);
+}
+
+/// With both, a sentinel must match too; foreign ones are reported and stay.
+#[test]
+fn sentinels_and_pattern_together() {
+    let run = tempfile::tempdir().expect("a directory");
+    let pids = run.path().join("pids");
+    let follow = Follow {
+        pid_dir: Some(pids.clone()),
+        matching: Some(pattern("^sleep").expect("a pattern")),
+        ..Follow::default()
+    };
+    let running = start(options(run.path(), 100, follow));
+    let mut wanted = Command::new("sleep").arg("3").spawn().expect("started");
+    let mut other = Command::new("tail").args(["-f", "/dev/null"]).spawn().expect("started");
+    let names = [wanted.id().to_string(), other.id().to_string(), "4000000000".into(), "notes.txt".into()];
+    for name in &names {
+        fs::write(pids.join(name), "").expect("a sentinel");
+    }
+    std::thread::sleep(Duration::from_millis(1600));
+    let (record, said) = running.stop();
+    for child in [&mut wanted, &mut other] {
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+    }
+    assert_eq!(record.processes, 1, "{said:?}");
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        names[1..].iter().all(|name| said.iter().filter(|text| text.contains(name.as_str())).count() == 1),
+        "{said:?}"
+    );
+    assert!(names.iter().all(|name| pids.join(name).exists()));
+}
+
+/// Two collectors on one run: two files, one of which has the host; when its writer ends the other takes over.
+#[test]
+fn two_collectors_share_a_run() {
+    let run = tempfile::tempdir().expect("a directory");
+    let (first, second) = (options(run.path(), 50, Follow::default()), options(run.path(), 50, Follow::default()));
+    let first = Collector::start(first).expect("the first");
+    let second = Collector::start(second).expect("the second");
+    assert!(first.samples_host() && !second.samples_host());
+    assert_ne!(first.file(), second.file());
+    let hosts = [first, second].map(|collector| {
+        let (stop, file) = (collector.stopper(), collector.file().to_owned());
+        (stop, file, std::thread::spawn(move || collector.run(&mut |_| {})))
+    });
+    for (stop, file, thread) in hosts {
+        let of_host = || weftline_format::reader::read_file(&file).is_ok();
+        std::thread::sleep(Duration::from_millis(2500));
+        stop.stop();
+        let record = thread.join().expect("no panic");
+        assert!(record.samples > 20 && of_host(), "{record:?}");
+    }
+    let records = SupervisorRecord::read_all(run.path()).0;
+    assert_eq!(records.len(), 2, "each has its record");
+    assert!(
+        fs::read_dir(run.path())
+            .expect("there")
+            .flatten()
+            .all(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+    );
+}
+
+/// With all cores busy, ticks stay on their grid: no drift, and the intervals of the samples are what really passed.
+#[test]
+fn the_clock_is_steady_on_a_busy_machine() {
+    let run = tempfile::tempdir().expect("a directory");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut loops: Vec<Child> = (0..cores).map(|_| python("while True: pass")).collect();
+    let began = Instant::now();
+    let running = start(options(run.path(), 40, Follow::default()));
+    std::thread::sleep(Duration::from_secs(4));
+    let (record, _) = running.stop();
+    let passed = began.elapsed();
+    for child in &mut loops {
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+    }
+    let due = passed.as_millis() as u64 / 40;
+    let counted = record.ticks + record.skipped_ticks;
+    assert!(counted <= due && counted + 5 >= due, "{counted} deadlines in {passed:?}: {record:?}");
+    let cpu = of(&counters(run.path()), 0, "cpu");
+    let covered: i64 = cpu.iter().filter_map(|event| event.dur_ns).sum();
+    let (first, last) = (cpu[0].start_ns.expect("a time"), cpu[cpu.len() - 1].end_ns().expect("a time"));
+    assert_eq!(covered, last - first, "without gaps");
+    // All processors are busy, and samples say so.
+    let idle = sum(&cpu, "idle_pct") / cpu.len() as f64;
+    assert!(idle < 15.0, "{idle} % idle");
+}
+
+/// Everything that cannot work is refused at the start, with a reason.
+#[test]
+fn bad_wishes_are_refused() {
+    let run = tempfile::tempdir().expect("a directory");
+    let refused = |options: Options| Collector::start(options).expect_err("refused");
+    assert!(matches!(refused(options(run.path(), 0, Follow::default())), CollectError::Interval(_)));
+    let tree = Follow { trees: vec![u32::MAX], ..Follow::default() };
+    assert!(matches!(refused(options(run.path(), 50, tree)), CollectError::NoProcess(u32::MAX)));
+    let group = Follow { groups: vec![Group::Path("/no/such/group".into())], ..Follow::default() };
+    assert!(matches!(refused(options(run.path(), 50, group)), CollectError::NoGroup(_)));
+    let nowhere = run.path().join("nowhere");
+    assert!(matches!(refused(options(&nowhere, 50, Follow::default())), CollectError::Io { .. }));
+    assert_eq!(fs::read_dir(run.path()).expect("there").count(), 0, "nothing is left behind");
+}
+
+/// Processes that come and go between two looks leave no trouble behind.
+#[test]
+fn a_crowd_of_short_processes() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mut shell =
+        Command::new("sh").args(["-c", "for i in $(seq 300); do /bin/true & done; wait"]).spawn().expect("sh starts");
+    let running = start(Options {
+        until_gone: true,
+        ..options(run.path(), 5, Follow { trees: vec![shell.id()], ..Follow::default() })
+    });
+    shell.wait().expect("waited");
+    wait_until("the collector ends with its tree", || running.thread.is_finished());
+    let record = running.join();
+    let ends = counters(run.path()).iter().filter(|event| event.name == "end").count() as u64;
+    assert_eq!(ends, record.processes, "each process that was followed has an end");
+}

@@ -1,0 +1,16 @@
+//! Samplers against stub trees, against a stub of NVIDIA's library, and against this machine's own `/proc` read naively.
+
+#[path = "samplers/devices.rs"]
+mod devices;
+#[path = "samplers/groups.rs"]
+mod groups;
+#[path = "samplers/host.rs"]
+mod host;
+#[path = "samplers/live.rs"]
+mod live;
+#[path = "samplers/nonsense.rs"]
+mod nonsense;
+#[path = "samplers/process.rs"]
+mod process;
+#[path = "samplers/stub.rs"]
+mod stub;

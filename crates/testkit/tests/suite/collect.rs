@@ -1,0 +1,413 @@
+//! `weft collect` as a process: what it says, how it ends, what it leaves; and the samples that `weft run` takes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+use weftline_format::Phase;
+use weftline_format::manifest::{SAMPLES_END, State, SupervisorRecord};
+use weftline_format::reader;
+use weftline_testkit::Scratch;
+use weftline_testkit::case::excerpt;
+use weftline_testkit::compile::{STATIC, compile};
+use weftline_testkit::product::product;
+use weftline_testkit::run::{Job, Outcome, Running, weft};
+
+use crate::bad_days::Small;
+
+fn job(scratch: &Scratch, arguments: &[&str], run: Option<&Path>) -> Job {
+    let mut command: Vec<OsString> = vec![product().into(), "collect".into()];
+    command.extend(arguments.iter().map(Into::into));
+    if let Some(run) = run {
+        command.extend(["-o".into(), run.into()]);
+    }
+    let mut job = Job::new(command, &scratch.dir("work"));
+    for name in [
+        "RUN_ID",
+        "NODE_ID",
+        "STAGE",
+        "VM_IP",
+        "PROC_SAMPLING",
+        "PROC_REFRESH",
+        "PROC_INTERVAL_MS",
+        "PROC_PID_DIR",
+        "PROC_MATCH",
+        "STOP_ALL",
+    ] {
+        job.environment.push((name.into(), None));
+    }
+    job
+}
+
+fn said(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.stderr).into_owned()
+}
+
+/// A collector that has said its first line.
+fn started(scratch: &Scratch, arguments: &[&str], run: &Path) -> Running {
+    let job = job(scratch, arguments, Some(run));
+    let _ = fs::remove_file(job.beside("stderr"));
+    let running = job.start();
+    let began = Instant::now();
+    while !fs::read_to_string(job.beside("stderr")).is_ok_and(|text| text.contains("weft: sampling")) {
+        assert!(began.elapsed() < Duration::from_secs(20), "it says nothing");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).expect("a pid"), signal).expect("sent");
+}
+
+/// Ends of the samples' intervals in a run, in order; the run is whole.
+fn ends(run: &Path) -> Vec<i64> {
+    let trace = reader::read_run(run).expect("readable");
+    assert_eq!(trace.damage.flaws, [], "{}", run.display());
+    let mut ends: Vec<i64> =
+        trace.events.iter().filter(|event| event.phase == Phase::Counter).filter_map(|event| event.end_ns()).collect();
+    ends.sort_unstable();
+    ends
+}
+
+fn check(run: &Path, scratch: &Scratch) -> serde_json::Value {
+    let outcome = weft(["check".as_ref(), "--json".as_ref(), run.as_os_str()], scratch);
+    serde_json::from_slice(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {}", excerpt(&outcome.stdout)))
+}
+
+/// Files below a run directory that are hidden: nothing of a collector that has ended.
+fn hidden(run: &Path) -> Vec<String> {
+    [run.to_owned(), run.join("run.d")]
+        .iter()
+        .flat_map(|directory| fs::read_dir(directory).into_iter().flatten().flatten())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with('.') && name != ".weft")
+        .collect()
+}
+
+#[test]
+fn a_bounded_time_of_the_host() {
+    let scratch = Scratch::new("collect");
+    let run = scratch.join("run");
+    let arguments =
+        ["--duration", "1s", "--interval", "100ms", "--json", "--node-id", "n1", "--stage", "s1", "--run-id", "id1"];
+    let outcome = job(&scratch, &arguments, Some(&run)).run();
+    assert_eq!(outcome.status, 0, "{}", said(&outcome));
+    let lines: Vec<serde_json::Value> = outcome
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2, "one line at the start, one at the end");
+    assert_eq!(
+        (&lines[0]["interval_ms"], &lines[0]["host"], &lines[0]["mode"]),
+        (&100.0.into(), &true.into(), &"no process".into())
+    );
+    let ended = &lines[1]["ended"];
+    assert_eq!((&ended["node"], &ended["stage"]), (&"n1".into(), &"s1".into()));
+    let verdict = check(&run, &scratch);
+    assert_eq!(
+        (&verdict["complete"], &verdict["open"], &verdict["events"]),
+        (&true.into(), &false.into(), &0.into()),
+        "{verdict}"
+    );
+    assert_eq!(verdict["samples"], ended["samples"]);
+    assert_eq!(weftline_format::manifest::RunManifest::read(&run).expect("there").id, "id1");
+    let info = weft(["info".as_ref(), run.as_os_str()], &scratch);
+    let text = String::from_utf8_lossy(&info.stdout);
+    assert!(text.contains("sampled") && text.contains("the host"), "{text}");
+    assert_eq!(hidden(&run), [] as [&str; 0]);
+}
+
+/// SIGTERM and Ctrl-C end it within a second, and all is written.
+#[test]
+fn it_ends_when_it_is_told() {
+    let scratch = Scratch::new("collect-end");
+    for (place, how) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
+        let run = scratch.join(format!("run-{place}"));
+        let running = started(&scratch, &["--interval", "10s"], &run);
+        std::thread::sleep(Duration::from_millis(50));
+        let asked = Instant::now();
+        signal(running.pid(), how);
+        let outcome = running.finish();
+        assert!(asked.elapsed() < Duration::from_secs(1), "{how:?}: {:?}", asked.elapsed());
+        assert_eq!(outcome.status, 0, "{}", said(&outcome));
+        assert!(said(&outcome).contains("every 10.00 s into"), "the start line: {}", said(&outcome));
+        assert_eq!(check(&run, &scratch)["complete"], true);
+    }
+}
+
+/// SIGKILL loses the last interval at most; the next verb completes the file.
+#[test]
+fn a_killed_collector_loses_one_interval_at_most() {
+    let scratch = Scratch::new("collect-kill");
+    for rounds in 0..3 {
+        let run = scratch.join(format!("run-{rounds}"));
+        let mut running = started(&scratch, &["--interval", "100ms"], &run);
+        std::thread::sleep(Duration::from_millis(730 + 35 * rounds));
+        let killed_ns =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos() as i64;
+        running.kill().expect("killed");
+        running.wait();
+        let verdict = check(&run, &scratch);
+        assert_eq!((&verdict["complete"], &verdict["open"]), (&true.into(), &false.into()), "{verdict}");
+        let last = *ends(&run).last().expect("samples");
+        // A tick may be late on a busy machine; the interval before it is there.
+        assert!(
+            killed_ns - last < 100_000_000 + 60_000_000,
+            "the last sample is {} ms older",
+            (killed_ns - last) / 1_000_000
+        );
+        let record = &SupervisorRecord::read_all(&run).0[0];
+        assert_eq!(record.state, State::Complete);
+        assert_eq!(
+            record.samples.as_ref().map(|samples| samples.samples),
+            Some(verdict["samples"].as_u64().expect("a number"))
+        );
+        assert!(hidden(&run).iter().all(|name| name.ends_with(".sampler")), "no tail is left");
+    }
+}
+
+/// A collector in the background: found by its pid file, stopped, and gone.
+#[test]
+fn daemons_are_started_and_stopped() {
+    let scratch = Scratch::new("collect-daemon");
+    let run = scratch.join("run");
+    let outcome = job(&scratch, &["--daemon", "--interval", "50ms"], Some(&run)).run();
+    assert_eq!(outcome.status, 0, "{}", said(&outcome));
+    let words = said(&outcome);
+    let pid: i32 = words
+        .split("process ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .and_then(|pid| pid.parse().ok())
+        .expect(&words);
+    test_kill_process(Pid::from_raw(pid).expect("a pid")).expect("it lives on");
+    // Another one may sample into the same run.
+    let outcome = job(&scratch, &["--duration", "200ms", "--interval", "50ms"], Some(&run)).run();
+    assert!(outcome.status == 0 && said(&outcome).contains("another collector samples the host"), "{}", said(&outcome));
+    let outcome = job(&scratch, &["--stop"], Some(&run)).run();
+    assert_eq!((outcome.status, said(&outcome)), (0, format!("weft: process {pid} has stopped\n")));
+    let began = Instant::now();
+    while test_kill_process(Pid::from_raw(pid).expect("a pid")).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(2), "it is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(check(&run, &scratch)["complete"], true);
+    let again = job(&scratch, &["--stop"], Some(&run)).run();
+    assert_eq!(again.status, 1, "nobody is left: {}", said(&again));
+    let refused = job(&scratch, &["--daemon", "--tree", "4294967295"], Some(&scratch.join("other"))).run();
+    assert!(refused.status == 1 && said(&refused).contains("no process 4294967295"), "{}", said(&refused));
+}
+
+#[test]
+fn wrong_wishes_are_refused_in_one_sentence() {
+    let scratch = Scratch::new("collect-wrong");
+    let run = scratch.join("run");
+    for (arguments, variables, status, words) in [
+        (&["--interval", "0"][..], &[][..], 2, "1ms is the shortest"),
+        (&["--interval", "soon"], &[], 2, "use a time"),
+        (&["--match", "("], &[], 2, "unclosed group"),
+        (&["--tree", "0"], &[], 2, "--tree"),
+        (&["--tree", "4294967295"], &[], 1, "no process 4294967295"),
+        (&["--cgroup", "/no/such/group"], &[], 1, "no control group /no/such/group"),
+        (&["--pid-dir", "/proc/version"], &[], 1, "/proc/version"),
+        (&[], &[("PROC_INTERVAL_MS", "0")], 2, "PROC_INTERVAL_MS=0"),
+        (&[], &[("PROC_MATCH", "[")], 2, "PROC_MATCH"),
+        (&["--duration", "0s"], &[], 2, "more than nothing"),
+    ] {
+        let mut job = job(&scratch, arguments, Some(&run));
+        job.environment
+            .extend(variables.iter().map(|(name, value): &(&str, &str)| ((*name).into(), Some((*value).into()))));
+        let outcome = job.run();
+        assert_eq!(outcome.status, status, "{arguments:?}: {}", said(&outcome));
+        assert!(said(&outcome).contains(words), "{arguments:?}: {}", said(&outcome));
+    }
+}
+
+/// Tracekit's variables, as its Makefile exports them.
+#[test]
+fn variables_of_tracekit() {
+    let scratch = Scratch::new("collect-tracekit");
+    let mut job = job(&scratch, &["--duration", "300ms"], None);
+    let pids = scratch.dir("pids");
+    for (name, value) in [
+        ("RUN_ID", "20250901T000000Z"),
+        ("NODE_ID", "cloud1"),
+        ("STAGE", "edge"),
+        ("PROC_INTERVAL_MS", "100"),
+        ("PROC_MATCH", "^ffmpeg$|^ffprobe$"),
+    ] {
+        job.environment.push((name.into(), Some(value.into())));
+    }
+    job.environment.push(("PROC_PID_DIR".into(), Some(pids.clone().into())));
+    fs::write(pids.join("1"), "").expect("a sentinel");
+    let outcome = job.run();
+    assert_eq!(outcome.status, 0, "{}", said(&outcome));
+    assert!(said(&outcome).contains("matching /^ffmpeg$|^ffprobe$/ every 100.0 ms into"), "{}", said(&outcome));
+    assert!(pids.join("1").exists(), "a foreign sentinel stays");
+    let run = job.directory.join("weft-runs/20250901T000000Z");
+    let manifest = weftline_format::manifest::RunManifest::read(&run).expect("there");
+    assert_eq!(
+        (manifest.id.as_str(), manifest.node.as_str(), manifest.stage.as_deref()),
+        ("20250901T000000Z", "cloud1", Some("edge"))
+    );
+}
+
+/// On a full disk it goes on, counts, and writes again when there is room.
+#[test]
+fn a_full_disk() {
+    let scratch = Scratch::new("collect-full");
+    let small = Small::tmpfs(&scratch, "256k");
+    let run = small.path.join("run");
+    fs::create_dir(&run).expect("made");
+    let running = started(&scratch, &["--interval", "20ms"], &run);
+    std::thread::sleep(Duration::from_millis(300));
+    let filler = small.path.join("filler");
+    // As much as there is room for.
+    let _ = fs::write(&filler, vec![1; 256 << 10]);
+    std::thread::sleep(Duration::from_millis(1500));
+    fs::remove_file(&filler).expect("removed");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(running.pid(), Signal::TERM);
+    let outcome = running.finish();
+    assert_eq!(outcome.status, 0, "{}", said(&outcome));
+    assert!(said(&outcome).contains("No space left"), "{}", said(&outcome));
+    let record = SupervisorRecord::read_all(&run).0.remove(0).samples.expect("samples");
+    let there = ends(&run).len() as u64;
+    assert_eq!(there, record.samples, "what the record says is in the file");
+    let verdict = check(&run, &scratch);
+    assert_eq!(verdict["complete"].as_bool(), Some(record.lost.is_empty()), "{verdict}");
+}
+
+/// `weft run` samples its program and the host; a short program has no samples, and none are taken when nobody wants them.
+#[test]
+fn programs_are_sampled() {
+    let scratch = Scratch::new("run-samples");
+    let samples = |run: &Path| {
+        fs::read_dir(run)
+            .expect("a run")
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().ends_with(SAMPLES_END))
+            .count()
+    };
+    for (place, (options, seconds, files)) in [
+        (&["--sample", "100ms"][..], "1", 1),
+        (&["--sample", "100ms"], "0.01", 0),
+        (&["--no-sample"], "0.8", 0),
+        (&[], "1.2", 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = scratch.join(format!("run-{place}"));
+        let mut command: Vec<OsString> = vec![product().into(), "run".into(), "-q".into(), "-o".into(), (&run).into()];
+        command.extend(options.iter().map(Into::into));
+        command.extend(["--", "sleep", seconds].map(Into::into));
+        let outcome = Job::new(command, &scratch.dir("work")).run();
+        assert_eq!((outcome.status, said(&outcome)), (0, String::new()));
+        assert_eq!(samples(&run), files, "{options:?}");
+        let verdict = check(&run, &scratch);
+        assert_eq!(verdict["complete"], true, "{verdict}");
+        assert_eq!(verdict["samples"].as_u64().expect("a number") > 0, files > 0);
+        assert_eq!(hidden(&run), [] as [&str; 0]);
+        if files > 0 {
+            let record = SupervisorRecord::read_all(&run).0.remove(0);
+            let record = record.samples.expect("in the supervisor's record");
+            assert!(record.processes >= 1 && record.samples == verdict["samples"], "{record:?}");
+            let report = weft(
+                ["report".as_ref(), "--json".as_ref(), "--view".as_ref(), "time_range".as_ref(), run.as_os_str()],
+                &scratch,
+            );
+            assert!(
+                String::from_utf8_lossy(&report.stdout).contains("sys_cpu_user_pct"),
+                "samples are in the report: {}",
+                excerpt(&report.stdout)
+            );
+        }
+    }
+}
+
+/// The values agree with those of sysstat and procps over the same time: shares of processors with mpstat and vmstat, a process with pidstat.
+#[test]
+fn other_tools_agree() {
+    let scratch = Scratch::new("collect-oracle");
+    let run = scratch.join("run");
+    let work = scratch.dir("oracle");
+    let burner = "import time\nwhile True:\n  end = time.process_time() + 0.02\n  while time.process_time() < end: pass\n  time.sleep(0.02)";
+    let load = Job::new(["python3", "-S", "-c", burner], &scratch.dir("load")).start();
+    let collector = started(&scratch, &["--interval", "100ms", "--tree", &load.pid().to_string()], &run);
+    let script = format!(
+        "mpstat 3 1 > mpstat & pidstat -u -p {} 3 1 > pidstat & vmstat -n 3 2 > vmstat & date +%s%N; wait; date +%s%N",
+        load.pid()
+    );
+    let oracle = Job::new(["bash", "-c", &script], &work).run();
+    signal(collector.pid(), Signal::TERM);
+    assert_eq!(collector.finish().status, 0);
+    let text = String::from_utf8_lossy(&oracle.stdout).into_owned();
+    let times: Vec<i64> = text.split_whitespace().map(|word| word.parse().expect("a time")).collect();
+    let words = |file: &str, line: &str| -> Vec<f64> {
+        let text = fs::read_to_string(work.join(file)).expect(file);
+        let line =
+            text.lines().rfind(|found| found.contains(line)).unwrap_or_else(|| panic!("{file}: {text}")).to_owned();
+        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let trace = reader::read_run(&run).expect("readable");
+    // The mean of a value over the time that the tools looked at, weighted by the length of the intervals.
+    let mean = |pid: i64, name: &str, keys: &[&str]| {
+        let inside = trace.events.iter().filter(|event| {
+            event.phase == Phase::Counter
+                && event.pid == pid
+                && event.name == name
+                && event.start_ns >= Some(times[0])
+                && event.end_ns() <= Some(times[1])
+        });
+        let (mut sum, mut length) = (0.0, 0.0);
+        for event in inside {
+            let dur = event.dur_ns.unwrap_or(0) as f64;
+            sum += dur * keys.iter().filter_map(|key| event.arg(key)?.as_f64()).sum::<f64>();
+            length += dur;
+        }
+        assert!(length > 2e9, "{name}: samples of {length} ns");
+        sum / length
+    };
+    let mpstat = words("mpstat", "all");
+    let [.., idle] = mpstat[..] else { panic!("{mpstat:?}") };
+    let near = |what: &str, ours: f64, theirs: f64, within: f64| {
+        assert!((ours - theirs).abs() <= within, "{what}: {ours} and {theirs}")
+    };
+    near("idle by mpstat", mean(0, "cpu", &["idle_pct"]), idle, 6.0);
+    let skip = mpstat.len() - 10;
+    near("user and nice by mpstat", mean(0, "cpu", &["user_pct", "nice_pct"]), mpstat[skip] + mpstat[skip + 1], 6.0);
+    near("system by mpstat", mean(0, "cpu", &["system_pct"]), mpstat[skip + 2], 6.0);
+    let vmstat: Vec<f64> = words("vmstat", "");
+    near("idle by vmstat", mean(0, "cpu", &["idle_pct"]), vmstat[14], 7.0);
+    let pidstat = words("pidstat", "Average");
+    near("a process by pidstat", mean(i64::from(load.pid()), "process", &["cpu_pct"]), pidstat[pidstat.len() - 1], 6.0);
+}
+
+/// No hook can be in a static program; the kernel sees what it does. Where the kernel lets nobody look, one sentence says so and the
+/// program runs as ever.
+#[test]
+fn the_kernel_sees_static_programs() {
+    let scratch = Scratch::new("kernel-static");
+    let run = scratch.join("run");
+    let program = compile("plain_work", STATIC);
+    let words = ["run".as_ref(), "-q".as_ref(), "--kernel".as_ref(), "-o".as_ref(), run.as_os_str(), "--".as_ref()];
+    let outcome = weft(words.into_iter().chain([program.as_os_str()]), &scratch);
+    assert_eq!(outcome.status, 11, "{}", said(&outcome));
+    if said(&outcome).contains("without --kernel: ") {
+        assert!(!geteuid().is_root(), "root may look: {}", said(&outcome));
+        return;
+    }
+    let checked = check(&run, &scratch);
+    let lines = checked["coverage"]["kernel"].as_array().expect("programs that the kernel told of");
+    let name = program.to_string_lossy();
+    let line = lines.iter().find(|line| line["program"] == *name).unwrap_or_else(|| panic!("{name}: {lines:?}"));
+    // 100 bytes to a file, 16 to the standard output.
+    assert_eq!((line["write"]["kernel"].as_u64(), line["write"]["traced"].as_u64()), (Some(116), Some(0)), "{line}");
+    assert!(checked["kernel_events"].as_u64() > Some(3) && checked["kernel_lost"] == 0, "{checked}");
+}
