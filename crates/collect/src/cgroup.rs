@@ -68,6 +68,12 @@ pub struct Usage {
     pub io_stall_ns: Option<u64>,
 }
 
+/// Of the groups of a process, the one that says most.
+fn longest(paths: &[(String, PathBuf)]) -> PathBuf {
+    let longest = paths.iter().map(|(_, path)| path).max_by_key(|path| path.as_os_str().len());
+    longest.cloned().unwrap_or_else(|| PathBuf::from("/"))
+}
+
 /// Samples one control group.
 #[derive(Debug)]
 pub struct CgroupSampler {
@@ -88,10 +94,23 @@ impl CgroupSampler {
     /// Opens the groups of a process, which in version 1 are one per controller.
     pub fn of_process(roots: &Roots, pid: u32) -> io::Result<CgroupSampler> {
         let paths = paths_of(roots, pid)?;
-        let find = |controller: &str| paths.iter().find(|(known, _)| known == controller).map(|(_, path)| path.clone());
-        let files = Files::open(&roots.sys.join("fs/cgroup"), &find)?;
-        let longest = paths.iter().map(|(_, path)| path).max_by_key(|path| path.as_os_str().len());
-        CgroupSampler::with(files, &longest.cloned().unwrap_or_else(|| PathBuf::from("/")))
+        let name = longest(&paths);
+        // A process that is in a group for one controller is not in one for those where it is at the root: that is the machine's.
+        let is_own = |path: &PathBuf| name.as_path() == Path::new("/") || path.as_path() != Path::new("/");
+        let find = |controller: &str| {
+            paths
+                .iter()
+                .find(|(known, _)| known == controller)
+                .map(|(_, path)| path)
+                .filter(|path| is_own(path))
+                .cloned()
+        };
+        CgroupSampler::with(Files::open(&roots.sys.join("fs/cgroup"), &find)?, &name)
+    }
+
+    /// The name that [`CgroupSampler::of_process`] would have.
+    pub fn name_of_process(roots: &Roots, pid: u32) -> io::Result<PathBuf> {
+        paths_of(roots, pid).map(|paths| longest(&paths))
     }
 
     fn with(files: Files, path: &Path) -> io::Result<CgroupSampler> {

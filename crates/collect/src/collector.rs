@@ -4,17 +4,16 @@
 //! run for a while, so that short programs do not pay for it.
 
 mod office;
+mod sampling;
 mod targets;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use weftline_format::manifest::{KernelRecord, SampleRecord, State, SupervisorRecord};
@@ -32,12 +31,16 @@ use crate::roots::Roots;
 use crate::writer::SampleWriter;
 
 use office::Office;
+pub use sampling::{Sampling, Stop};
 use targets::Targets;
 
 /// The shortest interval: below it a collector does little but wake up.
 pub const SHORTEST: Duration = Duration::from_millis(1);
 /// How often a collector that does not sample the host asks whether it may.
 const OFFICE_NS: i64 = 2_000_000_000;
+
+/// Control groups that are sampled at most; each costs some reads at every tick.
+const MOST_GROUPS: usize = 32;
 
 /// What a collector is to do.
 #[derive(Debug, Clone)]
@@ -64,32 +67,6 @@ pub struct Options {
     pub peer: Option<String>,
     /// The command line, for the identity of the file.
     pub command: Vec<String>,
-}
-
-/// Tells a collector to stop, from any thread.
-#[derive(Debug, Clone)]
-pub struct Stop {
-    event: Arc<OwnedFd>,
-}
-
-impl Stop {
-    fn new() -> Result<Stop> {
-        let event =
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(CollectError::system("an event"))?;
-        Ok(Stop { event: Arc::new(event) })
-    }
-
-    /// Asks for the end. The collector takes a last sample, writes what it has and returns.
-    pub fn stop(&self) {
-        // It fails only when it was called 2^64 times.
-        let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
-    }
-
-    /// Waits; whether the word came before the time was over.
-    fn within(&self, time: Duration) -> bool {
-        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        matches!(poll(&mut [PollFd::new(&*self.event, PollFlags::IN)], Some(&time)), Ok(1..))
-    }
 }
 
 // What an event of the loop is about; ends of processes are `FIRST_PID` plus the pid.
@@ -161,7 +138,7 @@ impl Collector {
                 .map_err(CollectError::system("an event queue"))
         };
         watch(clock.as_fd(), TIMER)?;
-        watch(stop.event.as_fd(), STOP)?;
+        watch(stop.as_fd(), STOP)?;
         if let Some(sentinels) = follower.sentinel_events() {
             watch(sentinels, SENTINEL)?;
         }
@@ -345,11 +322,11 @@ impl Collector {
             devices: GpuSampler::detect(roots),
             last: now,
         });
-        // The round trip to a peer takes its time, and a name server may take longer.
         let (send, receive) = channel();
         let (roots, peer) = (roots.clone(), self.options.peer.clone());
         let (node, stage) = (self.options.node.clone(), self.options.stage.clone());
-        std::thread::spawn(move || {
+        let has_peer = peer.is_some();
+        let gather = move || {
             let Ok(serde_json::Value::Object(mut facts)) = serde_json::to_value(node::facts(&roots, peer.as_deref()))
             else {
                 return;
@@ -360,7 +337,14 @@ impl Collector {
             }
             // A collector that has ended wants no facts.
             let _ = send.send(facts);
-        });
+        };
+        if has_peer {
+            // The round trip takes its time, and a name server may take longer.
+            std::thread::spawn(gather);
+        } else {
+            // No thread without need: what one has read when it ends, `weft run` would take for its program's.
+            gather();
+        }
         self.facts = Some(receive);
     }
 
@@ -370,6 +354,18 @@ impl Collector {
             return;
         }
         self.follow_in_kernel(pid);
+        self.sample_group_of(pid);
+    }
+
+    /// What a process may use and whether it is throttled is told by its control group. The root is the machine itself.
+    fn sample_group_of(&mut self, pid: u32) {
+        let roots = &self.options.roots;
+        let Ok(name) = CgroupSampler::name_of_process(roots, pid) else { return };
+        let name = name.to_string_lossy();
+        let is_known = self.groups.iter().any(|group| group.name() == name);
+        if name != "/" && !is_known && self.groups.len() < MOST_GROUPS {
+            self.groups.extend(CgroupSampler::of_process(roots, pid));
+        }
     }
 
     /// A sentinel has come: its process is sampled at once.
@@ -459,39 +455,3 @@ impl Collector {
 
 /// How long the end waits for facts of the node that are still being gathered.
 const LAST_WORD: Duration = Duration::from_millis(200);
-
-/// A collector in a thread of its own, beside a program that somebody else looks after.
-#[derive(Debug)]
-pub struct Sampling {
-    stop: Stop,
-    thread: std::thread::JoinHandle<Result<Option<SampleRecord>>>,
-}
-
-impl Sampling {
-    /// Starts the thread, which opens nothing before `quiet` is over.
-    pub fn spawn(options: Options, quiet: Duration) -> Result<Sampling> {
-        let stop = Stop::new()?;
-        let word = stop.clone();
-        let body = move || {
-            if word.within(quiet) {
-                return Ok(None);
-            }
-            let mut collector = Collector::start_with(options, word)?;
-            while collector.turn() {}
-            if collector.ticks == 0 {
-                collector.discard();
-                return Ok(None);
-            }
-            Ok(Some(collector.finish()))
-        };
-        let thread = std::thread::Builder::new().name("weft-samples".into()).spawn(body);
-        let thread = thread.map_err(|source| CollectError::System { what: "a thread", source })?;
-        Ok(Sampling { stop, thread })
-    }
-
-    /// Ends it; what it sampled, or nothing where the program ended before the first interval was over.
-    pub fn finish(self) -> Result<Option<SampleRecord>> {
-        self.stop.stop();
-        self.thread.join().unwrap_or(Ok(None))
-    }
-}

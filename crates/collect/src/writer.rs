@@ -2,7 +2,7 @@
 //!
 //! `<host>-<pid>-<start>.samples.pfw.gz` is a trace file like any other: gzip members that start with the identity of what they are
 //! about, the host, and name each process before its first sample. A member holds what came in ten seconds, because small members
-//! compress badly: one per 200 ms interval takes three times the space. What the open member holds so far lies as plain text in a
+//! compress badly. What the open member holds so far lies as plain text in a
 //! hidden *tail* beside it, which grows by one write at the end of each interval. Whoever finds a tail whose writer is dead turns it
 //! into a member ([`recover`]); the number of the open member is in the tail, so that happens exactly once.
 //!
@@ -344,7 +344,7 @@ impl Sink for SampleWriter {
     }
 }
 
-/// To a thousandth, large values to six digits.
+/// To a thousandth: shares and rates need no more, and digits cost space.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

@@ -269,6 +269,8 @@ fn supervise(
     });
     record.wall_ns = started.elapsed().as_nanos() as u64;
     record.cpu_ns = signals::children_cpu_ns();
+    // Before any thread of ours ends: what it read would count as the program's.
+    record.tree_io = tree_io().map(|io| IoCount { rchar: io.rchar, wchar: io.wchar });
     record.kernel = watch.map(kernel::Watch::finish);
     match sampling.map(Sampling::finish) {
         Some(Ok(samples)) => record.samples = samples,
@@ -279,7 +281,6 @@ fn supervise(
             record.samples = Some(SampleRecord { what: format!("nothing ({error})"), ..SampleRecord::default() });
         }
     }
-    record.tree_io = tree_io().map(|io| IoCount { rchar: io.rchar, wchar: io.wchar });
     if tracing.verdict != Verdict::Traceable {
         record.processes.push(ProcessRecord {
             pid: child.id(),

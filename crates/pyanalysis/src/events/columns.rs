@@ -1,6 +1,5 @@
 //! A batch of the index → columns that people know.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
@@ -15,7 +14,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use weftline_analysis::arguments;
 use weftline_format::quick::INTEGERS;
-use weftline_index::column::mark;
 use weftline_index::dictionary::Strings;
 use weftline_index::{Batch, Column, Dictionary};
 

@@ -19,8 +19,8 @@ use weftline_index::scan::Batch;
 use super::columns::{Assembler, Source};
 use super::vocabulary::Vocabulary;
 
-/// Categories of samples that DFTracer's service takes of a host.
-pub(crate) const SYSTEM_CATEGORIES: [&str; 3] = ["sys", "io", "net"];
+/// Categories of samples of a host: those of DFTracer's service, and what `weft collect` has besides.
+pub(crate) const SYSTEM_CATEGORIES: [&str; 7] = ["sys", "io", "net", "fs", "cgroup", "gpu", "energy"];
 
 /// Makes rows of values.
 #[derive(Debug)]
