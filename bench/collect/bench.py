@@ -140,11 +140,15 @@ class Bench:
         with Crowd(4) as four:
             say("4 followed processes")
             wishes = [word for pid in four.pids for word in ("--tree", str(pid))]
-            self.compare(what, "4 processes and the host", wishes, ",".join(map(str, four.pids)), 0.10)
+            pids = ",".join(map(str, four.pids))
+            self.compare(what, "4 processes", [*wishes, "--no-host"], f"only:{pids}", 0.10)
+            self.compare(what, "4 processes and the host", wishes, pids, None)
             others = max(0, 130 - sum(name.isdigit() for name in os.listdir("/proc")))
             with Crowd(others, "bench-other"):
                 say("a pattern over 130 processes")
-                self.compare(what, "a pattern over 130 processes", ["--match", f"^{IDLE}$"], f"/^{IDLE}$", 0.30)
+                self.compare(
+                    what, "a pattern over 130 processes", ["--match", f"^{IDLE}$", "--no-host"], f"only:/^{IDLE}$", 0.30
+                )
         with Crowd(1000) as many:
             say("1,000 followed processes")
             tree = ["--tree", str(many.parent.pid)]

@@ -25,13 +25,15 @@ def matching(pattern: re.Pattern) -> list[int]:
 
 def main() -> None:
     interval, seconds, how = float(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    host = () if how.startswith("only:") else HOST
+    how = how.removeprefix("only:")
     pattern = re.compile(how[1:]) if how.startswith("/") else None
     pids = [int(pid) for pid in how.split(",") if pid] if pattern is None else []
     end = time.monotonic() + seconds
     with open(sys.argv[4], "w") as out:
         while (began := time.monotonic()) < end:
             ts = time.time_ns()
-            for name in HOST:
+            for name in host:
                 if text := read(f"/proc/{name}"):
                     fields = {line.split(None, 1)[0]: line.split()[1:] for line in text.splitlines() if line}
                     out.write(json.dumps({"ts": ts, "name": name, "args": fields}) + "\n")

@@ -39,7 +39,9 @@ pub const SHORTEST: Duration = Duration::from_millis(1);
 /// How often a collector that does not sample the host asks whether it may.
 const OFFICE_NS: i64 = 2_000_000_000;
 
-/// Control groups that are sampled at most; each costs some reads at every tick.
+/// Control groups are sampled no more often than this: the kernel adds up all processes of a group for each look.
+const GROUPS_NS: i64 = 1_000_000_000;
+/// Control groups that are sampled at most.
 const MOST_GROUPS: usize = 32;
 
 /// What a collector is to do.
@@ -53,6 +55,8 @@ pub struct Options {
     pub follow: Follow,
     /// Ends when so much time has passed.
     pub duration: Option<Duration>,
+    /// Samples the host as well, unless another collector of the run does.
+    pub host: bool,
     /// Ends when nobody is left of the trees that it follows.
     pub until_gone: bool,
     /// Writes a manifest record of its own; a supervisor's thread leaves that to the supervisor.
@@ -282,7 +286,7 @@ impl Collector {
         for pid in self.follower.discover(at.steady_ns) {
             self.add(pid);
         }
-        if self.host.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
+        if self.options.host && self.host.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
             self.asked_ns = at.steady_ns;
             self.office = Office::take(&self.options.run, &self.own.host);
             if self.office.is_some() {
@@ -305,9 +309,11 @@ impl Collector {
             host.last = now;
         }
         let now = Moment::now();
-        let (interval, writer) = (now.since(&self.groups_at), &mut self.writer);
-        self.groups.retain_mut(|group| group.sample(interval, writer).is_ok());
-        self.groups_at = now;
+        if now.steady_ns - self.groups_at.steady_ns >= GROUPS_NS {
+            let (interval, writer) = (now.since(&self.groups_at), &mut self.writer);
+            self.groups.retain_mut(|group| group.sample(interval, writer).is_ok());
+            self.groups_at = now;
+        }
         for pid in self.targets.sample(at, &mut self.writer) {
             self.end(pid);
         }

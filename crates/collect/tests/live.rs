@@ -22,6 +22,7 @@ fn options(run: &Path, interval_ms: u64, follow: Follow) -> Options {
         follow,
         duration: None,
         until_gone: false,
+        host: true,
         own_record: true,
         roots: Roots::default(),
         node: "here".into(),

@@ -39,6 +39,9 @@ pub(crate) struct CollectArgs {
     /// Follow processes that have a file named by their pid here, as `weft run --pid-dir` makes them [default: PROC_PID_DIR]
     #[arg(long, value_name = "DIR")]
     pub(crate) pid_dir: Option<PathBuf>,
+    /// Sample the followed processes alone
+    #[arg(long)]
+    pub(crate) no_host: bool,
     /// Also record what the kernel saw of them: system calls, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
     #[arg(long)]
     pub(crate) kernel: bool,

@@ -83,8 +83,11 @@ fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Re
     if args.json {
         tell(&told)?;
     } else if !args.quiet {
-        let whom =
-            if host { format!("the host and {mode}") } else { format!("{mode} (another collector samples the host)") };
+        let whom = match (host, args.no_host) {
+            (true, _) => format!("the host and {mode}"),
+            (false, true) => mode.clone(),
+            (false, false) => format!("{mode} (another collector samples the host)"),
+        };
         say(&format!("sampling {whom} every {} into {}", terminal::time(interval.as_nanos() as u64), file.display()));
     }
     let record = collector.run(&mut say);

@@ -236,6 +236,7 @@ fn sample(run: &Path, child: u32, args: &RunArgs) -> Option<Sampling> {
         follow: Follow { trees: vec![child], ..Follow::default() },
         duration: None,
         until_gone: false,
+        host: true,
         own_record: false,
         roots: Roots::default(),
         node: rundir::host(),

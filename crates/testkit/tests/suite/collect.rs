@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use weftline_format::Phase;
 use weftline_format::manifest::{SAMPLES_END, State, SupervisorRecord};
 use weftline_format::reader;
@@ -399,8 +399,9 @@ fn the_kernel_sees_static_programs() {
     let words = ["run".as_ref(), "-q".as_ref(), "--kernel".as_ref(), "-o".as_ref(), run.as_os_str(), "--".as_ref()];
     let outcome = weft(words.into_iter().chain([program.as_os_str()]), &scratch);
     assert_eq!(outcome.status, 11, "{}", said(&outcome));
-    if said(&outcome).contains("without --kernel: ") {
-        assert!(!geteuid().is_root(), "root may look: {}", said(&outcome));
+    if let Some((_, why)) = said(&outcome).split_once("without --kernel: ") {
+        // A machine that lets nobody look, root or not; what is missing is named.
+        assert!(why.starts_with("kernel tracing "), "{why}");
         return;
     }
     let checked = check(&run, &scratch);
@@ -409,7 +410,10 @@ fn the_kernel_sees_static_programs() {
     let line = lines.iter().find(|line| line["program"] == *name).unwrap_or_else(|| panic!("{name}: {lines:?}"));
     // 100 blocks of 64 bytes to a file, 16 bytes to the standard output.
     assert_eq!((line["write"]["kernel"].as_u64(), line["write"]["traced"].as_u64()), (Some(6416), Some(0)), "{line}");
-    assert!(checked["kernel_events"].as_u64() > Some(3) && checked["kernel_lost"] == 0, "{checked}");
+    assert!(
+        checked["kernel_events"].as_u64() > Some(3) && checked["kernel_lost"] == serde_json::json!({}),
+        "{checked}"
+    );
 }
 
 /// What the sampler reads in the supervisor is not the program's: once a tenth of a program's reads were missing from its coverage so.

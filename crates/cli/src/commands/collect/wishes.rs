@@ -25,6 +25,7 @@ pub(super) struct Wishes {
     follow: Follow,
     peer: Option<String>,
     duration: Option<Duration>,
+    host: bool,
 }
 
 /// Puts options and variables together; what is wrong, in one sentence.
@@ -82,6 +83,7 @@ pub(super) fn of(args: &CollectArgs, variable: &dyn Fn(&str) -> Option<String>) 
         follow,
         peer: args.peer.clone().or_else(|| variable("VM_IP")),
         duration: args.duration,
+        host: !args.no_host,
     })
 }
 
@@ -95,6 +97,7 @@ impl Wishes {
             follow: self.follow,
             duration: self.duration,
             until_gone,
+            host: self.host,
             own_record: true,
             roots: Roots::default(),
             node: self.node,
