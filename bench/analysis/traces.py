@@ -78,7 +78,14 @@ def generated(generator: Path, directory: Path, events: int, forms: tuple[str, .
         known = {**json.loads(said), "key": key}
         (directory / "truth.json").write_text(json.dumps(known))
     matches = sum(call["count"] for call in known["calls"] if call["name"] == ONE_NAME)
-    return [Trace(form, directory / form, known["events"], len(known["calls"]), matches) for form in forms]
+    traces = []
+    for form in forms:
+        calls = known["calls"]
+        if form == "run":
+            # Our recorder writes the start of a process as an instant, DFTracer as a span; groups are of spans.
+            calls = [call for call in calls if call["name"] != "start"]
+        traces.append(Trace(form, directory / form, sum(call["count"] for call in calls), len(calls), matches))
+    return traces
 
 
 def faked(bin_directory: Path, work: Path, events: int) -> Trace:

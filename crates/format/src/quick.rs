@@ -304,7 +304,7 @@ impl<'a> Trusted<'a> {
 
 /// The lines that are checked together: few enough to be still in the processor's cache when they are read.
 fn near(text: &[u8]) -> &[u8] {
-    const NEAR: usize = 64 << 10;
+    const NEAR: usize = 16 << 10;
     match text.get(..NEAR).and_then(|near| memchr::memrchr(b'\n', near)) {
         Some(end) => &text[..=end],
         None => text,

@@ -259,7 +259,7 @@ fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
 
 /// The phase that a `ph` means, and whether it says no more than that. A letter that the model has no phase for is read
 /// as the nearest one and stays among the extra fields.
-fn phase_of(value: Raw<'_>) -> (Phase, bool) {
+pub(crate) fn phase_of(value: Raw<'_>) -> (Phase, bool) {
     match value {
         Raw::Str(&[letter]) => match (Phase::from_letter(letter), letter) {
             (Some(phase), _) => (phase, true),

@@ -150,7 +150,7 @@ pub(crate) fn run<S: Sink>(
             facts.dialect = note.dialect;
             facts.damage.join(note.damage);
         };
-        if let Err(error) = source::cut(files, &shared.spare, &mut give, &mut note) {
+        if let Err(error) = source::cut(files, &shared.spare, wanted.meta, &mut give, &mut note) {
             shared.fail(error);
         }
         // All tasks so far are done when it is the next one's turn; then it is known which files must be read again, and from where.

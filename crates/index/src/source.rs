@@ -22,8 +22,10 @@ const SMALL_FILE: u64 = 4 << 20;
 /// Bytes of small files that make a task, and how many files at most.
 const TASK_BYTES: u64 = 4 << 20;
 const TASK_FILES: usize = 2048;
-/// Text of a large foreign file that makes a task: about 150,000 events, and bounded memory.
+/// Text of a large foreign file that makes a task where it becomes a row group: about 150,000 events, and bounded memory.
 const TASK_TEXT: usize = 32 << 20;
+/// The same where the rows are only looked at: it is still in the cache that processors share when another one reads it.
+const TASK_TEXT_STREAMED: usize = 4 << 20;
 
 /// An event that is longer is taken for damage: something opened a bracket and never closed it.
 pub(crate) const MAX_CARRY: usize = 64 << 20;
@@ -89,20 +91,22 @@ fn open_path(path: &Path) -> Result<OpenFile> {
     Ok(OpenFile { file, len })
 }
 
-/// Hands out the tasks of all files in order. `give` returns false when nobody wants more.
+/// Hands out the tasks of all files in order. `stored`: they become row groups of an index. `give` returns false when nobody wants more.
 pub(crate) fn cut(
     files: &[TraceFile],
     spare: &Spare,
+    stored: bool,
     give: &mut impl FnMut(Work, u64) -> bool,
     note: &mut impl FnMut(FileNote),
 ) -> Result<()> {
+    let task_text = if stored { TASK_TEXT } else { TASK_TEXT_STREAMED };
     let (mut small, mut bytes) = (Vec::new(), 0);
     for (number, file) in files.iter().enumerate() {
         if file.size > SMALL_FILE && file.from == 0 {
             if !small.is_empty() && !give(Work::Files(std::mem::take(&mut small)), std::mem::take(&mut bytes)) {
                 return Ok(());
             }
-            if !cut_file(number, file, spare, give, note)? {
+            if !cut_file(number, file, spare, task_text, give, note)? {
                 return Ok(());
             }
             continue;
@@ -124,6 +128,7 @@ fn cut_file(
     number: usize,
     file: &TraceFile,
     spare: &Spare,
+    task_text: usize,
     give: &mut impl FnMut(Work, u64) -> bool,
     note: &mut impl FnMut(FileNote),
 ) -> Result<bool> {
@@ -141,7 +146,8 @@ fn cut_file(
     }
     let mut source = Source::new(&input).map_err(wrap())?;
     source.sniff().map_err(wrap())?;
-    let mut cutter = Cutter { number, sniff, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
+    let mut cutter =
+        Cutter { number, sniff, task_text, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
     let (mut carry, mut first, mut dialect) = (Vec::new(), true, sniff.dialect);
     // Progress counts bytes of the file; of inflated text only an estimate is known, so the rest comes at the end.
     let mut told = 0;
@@ -181,6 +187,7 @@ fn cut_file(
 struct Cutter {
     number: usize,
     sniff: Sniff,
+    task_text: usize,
     members: Vec<Packed>,
     events: usize,
     packed: u64,
@@ -212,7 +219,7 @@ impl Cutter {
         }
         self.text += bytes.len();
         self.pieces.push((bytes, place));
-        self.text < TASK_TEXT || self.give_text(0, give)
+        self.text < self.task_text || self.give_text(0, give)
     }
 
     fn give_members(&mut self, give: &mut impl FnMut(Work, u64) -> bool, told: &mut u64) -> bool {

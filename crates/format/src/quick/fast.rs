@@ -7,7 +7,6 @@ use super::checked::push_member;
 use super::shapes::{Follows, Place, Shapes, load16, slot};
 use super::{Form, INTEGERS, Record, Scratch};
 use crate::dialect::Reading;
-use crate::event::Phase;
 use crate::json::{Raw, Scanner, stops};
 
 /// Why an event has to go the checked way.
@@ -21,7 +20,6 @@ pub(super) enum Miss {
 
 /// The values of an event while it is read.
 struct Draft<'a> {
-    phase: Phase,
     integers: [i64; slot::INTEGER_SLOTS],
     /// Which of them are there.
     present: u32,
@@ -124,13 +122,8 @@ pub(super) fn event(
     each: &mut impl FnMut(&Record<'_>),
 ) -> Result<usize, Miss> {
     let bytes = text.as_bytes();
-    let mut draft = Draft {
-        phase: Phase::Instant,
-        integers: [0; slot::INTEGER_SLOTS],
-        present: 0,
-        texts: [None; slot::TEXT_SLOTS],
-        numbers: 0,
-    };
+    let mut draft =
+        Draft { integers: [0; slot::INTEGER_SLOTS], present: 0, texts: [None; slot::TEXT_SLOTS], numbers: 0 };
     let (mut rest, mut extra) = (Kept::default(), Kept::default());
     let mut place = Place::START;
     loop {
@@ -173,8 +166,6 @@ pub(super) fn event(
                 draft.numbers |= u32::from(is_number) << slot;
                 at = end;
             }
-            Follows::Phase => (draft.phase, at) = letter(bytes, at)?,
-            Follows::PhaseNumber => (draft.phase, at) = number(bytes, at)?,
             Follows::Rest => {
                 let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
                 rest.add(text, &member, node.closely, &mut scratch.rest);
@@ -188,10 +179,11 @@ pub(super) fn event(
             Follows::End => {
                 let (start_ns, dur_ns) = draft.times(how.reading).ok_or(Miss::Value)?;
                 let [name, cat, fhash, hhash] = draft.texts;
+                let (phase, known_cat) = (node.phase, node.cat);
                 each(&Record {
-                    phase: draft.phase,
+                    phase,
                     name: name.unwrap_or_default(),
-                    cat: cat.unwrap_or_default(),
+                    cat: cat.unwrap_or_else(|| shapes.cat(known_cat)),
                     pid: draft.integers[usize::from(slot::PID)],
                     tid: draft.integers[usize::from(slot::TID)],
                     start_ns,
@@ -288,26 +280,6 @@ fn closed(text: &str, start: usize, end: usize) -> Result<(&str, usize), Miss> {
         return Err(Miss::Value);
     }
     Ok((text.get(start..end).ok_or(Miss::Value)?, end + 1))
-}
-
-#[inline(always)]
-fn letter(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
-    match bytes.get(at..).and_then(<[u8]>::first_chunk::<2>) {
-        Some(&[letter, b'"']) => Ok((Phase::from_letter(letter).ok_or(Miss::Value)?, at + 2)),
-        _ => Err(Miss::Value),
-    }
-}
-
-#[inline(always)]
-fn number(bytes: &[u8], at: usize) -> Result<(Phase, usize), Miss> {
-    let phase = match bytes.get(at) {
-        Some(b'1') => Phase::Complete,
-        Some(b'2') => Phase::Counter,
-        Some(b'3') => Phase::Aggregated,
-        Some(b'4') => Phase::Metadata,
-        _ => return Err(Miss::Value),
-    };
-    Ok((phase, at + 1))
 }
 
 /// A hash, whether it is a number, and where it ends.

@@ -4,12 +4,16 @@
 //! *link*, taken from an event that was scanned with every check. A line whose links are all known, with values between
 //! them that are what their nodes expect, is therefore an event of the same members, and nothing else needs a look.
 //!
+//! Few events differ in their phase, and few names occur in several categories. Both are therefore no values but belong to the
+//! links (`,"ph":"X","args":{"ret":`), which spares two steps of about twelve; the end of an event knows what they were.
+//!
 //! No path names a field of the record twice, so the last one of repeated keys is never a question here.
 
 use super::Form;
 use super::checked::{FHASH, HHASH, column_of_raw};
+use crate::event::Phase;
 use crate::json::{Raw, Scanner};
-use crate::view::Fields;
+use crate::view::{Fields, phase_of};
 
 /// Which value follows a link.
 ///
@@ -22,10 +26,6 @@ pub(super) enum Follows {
     Text,
     /// Text or an integer of any length, for a slot.
     Hash,
-    /// One letter, behind its opening quote.
-    Phase,
-    /// One digit.
-    PhaseNumber,
     /// An argument that the record has no field for.
     Rest,
     /// Such a member of the event itself.
@@ -78,6 +78,10 @@ pub(super) struct Node {
     pub(super) slot: u8,
     /// Whether key, colon and value stand without space between them, so that they can be taken in one piece.
     pub(super) closely: bool,
+    /// At the end of an event: what its links said.
+    pub(super) phase: Phase,
+    /// And its category among `Shapes::cats`, where that was no value.
+    pub(super) cat: u16,
 }
 
 /// All shapes.
@@ -87,6 +91,8 @@ pub(super) struct Shapes {
     /// What can come after the value behind each of them.
     children: Vec<Vec<u32>>,
     tails: Vec<(u128, u128)>,
+    /// The categories that are part of links. The first is none.
+    cats: Vec<String>,
     /// The links of earlier events, by what came first in them.
     routes: Box<[u32; ROUTES * ROUTE_LEN]>,
 }
@@ -128,9 +134,14 @@ impl Place {
 const MAX_NODES: usize = 4096;
 const MAX_CHILDREN: usize = 64;
 const MAX_LINK: usize = 256;
+/// With more categories than this at one place, or with that many nodes, further ones are values.
+const MAX_LITERAL_CHILDREN: usize = 16;
+const MAX_LITERAL_NODES: usize = MAX_NODES / 2;
 
 /// The node before any link.
 const ROOT: u32 = 0;
+/// The category of events that have none, or have it as a value.
+const NO_CAT: u16 = 0;
 /// What the root has for a parent, so that it is never a right guess.
 const NOBODY: u32 = u32::MAX;
 
@@ -147,11 +158,14 @@ impl Default for Shapes {
             follows: Follows::End,
             slot: 0,
             closely: false,
+            phase: Phase::Instant,
+            cat: NO_CAT,
         };
         Shapes {
             nodes: vec![root],
             children: vec![Vec::new()],
             tails: Vec::new(),
+            cats: vec![String::new()],
             routes: Box::new([ROOT; ROUTES * ROUTE_LEN]),
         }
     }
@@ -188,21 +202,49 @@ impl Shapes {
         self.nodes.len()
     }
 
+    /// A category that is part of links.
+    #[inline(always)]
+    pub(super) fn cat(&self, cat: u16) -> &str {
+        &self.cats[usize::from(cat)]
+    }
+
     /// Remembers the shape of an event.
     #[cold]
     pub(super) fn learn(&mut self, event: &[u8], own: bool) {
-        let mut path = Path { event, from: 0, seen: 0, form: Form::default(), has_args: false, own, steps: Vec::new() };
-        if path.walk().is_none() || self.nodes.len() + path.steps.len() > MAX_NODES {
-            return;
+        let literal = Path::of(event, own, true);
+        if !literal.is_some_and(|path| self.insert(&path, MAX_LITERAL_NODES, MAX_LITERAL_CHILDREN))
+            && let Some(path) = Path::of(event, own, false)
+        {
+            self.insert(&path, MAX_NODES, MAX_CHILDREN);
+        }
+    }
+
+    /// Adds what is not there yet of a path; false where there would be too much.
+    fn insert(&mut self, path: &Path<'_>, most_nodes: usize, most_children: usize) -> bool {
+        if self.nodes.len() + path.steps.len() > most_nodes {
+            return false;
         }
         let mut after = ROOT;
         for step in &path.steps {
             after = match self.child(after, step) {
                 Some(child) => child,
-                None if self.children[after as usize].len() < MAX_CHILDREN => self.add(after, step),
-                None => return,
+                None if self.children[after as usize].len() < most_children => self.add(after, step),
+                None => return false,
             };
         }
+        let cat = path.cat.map_or(NO_CAT, |cat| self.number_of(cat));
+        let end = &mut self.nodes[after as usize];
+        (end.phase, end.cat) = (path.phase, cat);
+        true
+    }
+
+    fn number_of(&mut self, cat: &str) -> u16 {
+        let number = self.cats.iter().position(|known| known == cat).unwrap_or_else(|| {
+            self.cats.push(cat.to_owned());
+            self.cats.len() - 1
+        });
+        // There are fewer categories than nodes.
+        number as u16
     }
 
     fn child(&self, after: u32, step: &Step<'_>) -> Option<u32> {
@@ -235,6 +277,8 @@ impl Shapes {
             follows: step.follows,
             slot: step.slot,
             closely: step.closely,
+            phase: Phase::Instant,
+            cat: NO_CAT,
         });
         self.children.push(Vec::new());
         self.children[after as usize].push(new);
@@ -290,12 +334,33 @@ struct Path<'a> {
     seen: u64,
     form: Form,
     has_args: bool,
+    phase: Phase,
+    /// The category, if it is to be part of a link and can be.
+    cat: Option<&'a str>,
+    literal: bool,
     own: bool,
     steps: Vec<Step<'a>>,
 }
 
 impl<'a> Path<'a> {
-    /// Nothing when the event cannot be told by its shape.
+    /// Nothing when the event cannot be told by its shape. `literal`: the category is no value but part of a link.
+    fn of(event: &'a [u8], own: bool, literal: bool) -> Option<Path<'a>> {
+        let mut path = Path {
+            event,
+            from: 0,
+            seen: 0,
+            form: Form::default(),
+            has_args: false,
+            phase: Phase::Instant,
+            cat: None,
+            literal,
+            own,
+            steps: Vec::new(),
+        };
+        path.walk()?;
+        Some(path)
+    }
+
     fn walk(&mut self) -> Option<()> {
         let mut scanner = Scanner::new(self.event, 0);
         scanner.expect(b'{', "").ok()?;
@@ -306,8 +371,9 @@ impl<'a> Path<'a> {
                 self.args(&mut scanner)?;
             } else {
                 let value = scanner.value().ok()?;
-                let follows = self.top_level(key, value)?;
-                self.step(follows, at, value, &scanner)?;
+                if let Some(follows) = self.top_level(key, value)? {
+                    self.step(follows, at, value, &scanner)?;
+                }
             }
             if !scanner.more(b'}').ok()? {
                 break;
@@ -352,31 +418,46 @@ impl<'a> Path<'a> {
         new.then_some(())
     }
 
-    fn top_level(&mut self, key: &[u8], value: Raw<'_>) -> Option<(Follows, u8)> {
+    /// What follows the key of a member of the event itself: a value, or nothing where that is part of the link.
+    fn top_level(&mut self, key: &[u8], value: Raw<'a>) -> Option<Option<(Follows, u8)>> {
         let Some(field) = Fields::of(key) else {
             // A header, unless its value is something else.
-            return (key != b"traceEvents").then_some((Follows::Extra, 0));
+            return (key != b"traceEvents").then_some(Some((Follows::Extra, 0)));
         };
         if field == Fields::NS && !self.own {
             // Remainders are ours; in other traces the key is an unknown one.
-            return Some((Follows::Extra, 0));
+            return Some(Some((Follows::Extra, 0)));
         }
         let (follows, form) = match (field, value) {
-            (Fields::NAME, Raw::Str(_)) => ((Follows::Text, slot::NAME), Form::NAME),
-            (Fields::CAT, Raw::Str(_)) => ((Follows::Text, slot::CAT), Form::CAT),
-            (Fields::PH, Raw::Str(_)) => ((Follows::Phase, 0), Form::default()),
-            (Fields::PH, Raw::Number(_)) => ((Follows::PhaseNumber, 0), Form::NUMBERED_PHASE),
-            (Fields::PID, Raw::Number(_)) => ((Follows::Integer, slot::PID), Form::PID),
-            (Fields::TID, Raw::Number(_)) => ((Follows::Integer, slot::TID), Form::TID),
-            (Fields::TS, Raw::Number(_)) => ((Follows::Integer, slot::TS), Form::default()),
-            (Fields::DUR, Raw::Number(_)) => ((Follows::Integer, slot::DUR), Form::default()),
-            (Fields::NS, Raw::Number(_)) => ((Follows::Integer, slot::NS), Form::default()),
-            (Fields::ID, Raw::Number(_)) => ((Follows::Integer, slot::ID), Form::default()),
+            (Fields::NAME, Raw::Str(_)) => (Some((Follows::Text, slot::NAME)), Form::NAME),
+            (Fields::CAT, Raw::Str(text)) => (self.category(text), Form::CAT),
+            (Fields::PH, Raw::Str(&[letter])) => {
+                self.phase = Phase::from_letter(letter)?;
+                (None, Form::default())
+            }
+            (Fields::PH, number @ Raw::Number(_)) => {
+                let (phase, exact) = phase_of(number);
+                self.phase = exact.then_some(phase)?;
+                (None, Form::NUMBERED_PHASE)
+            }
+            (Fields::PID, Raw::Number(_)) => (Some((Follows::Integer, slot::PID)), Form::PID),
+            (Fields::TID, Raw::Number(_)) => (Some((Follows::Integer, slot::TID)), Form::TID),
+            (Fields::TS, Raw::Number(_)) => (Some((Follows::Integer, slot::TS)), Form::default()),
+            (Fields::DUR, Raw::Number(_)) => (Some((Follows::Integer, slot::DUR)), Form::default()),
+            (Fields::NS, Raw::Number(_)) => (Some((Follows::Integer, slot::NS)), Form::default()),
+            (Fields::ID, Raw::Number(_)) => (Some((Follows::Integer, slot::ID)), Form::default()),
             _ => return None,
         };
         self.once(field.bits())?;
         self.form = self.form.with(form);
         Some(follows)
+    }
+
+    /// A category as part of the link, where it means what it shows.
+    fn category(&mut self, text: &'a [u8]) -> Option<(Follows, u8)> {
+        let plain = std::str::from_utf8(text).ok().filter(|text| text.is_ascii() && !text.contains('\\'));
+        self.cat = plain.filter(|_| self.literal);
+        self.cat.is_none().then_some((Follows::Text, slot::CAT))
     }
 
     /// A value that was scanned, and the link before it. `key`: where its key starts.
@@ -388,7 +469,7 @@ impl<'a> Path<'a> {
             Raw::Null | Raw::Bool(true) => 4,
             Raw::Bool(false) => 5,
         };
-        let quote = matches!(follows.0, Follows::Text | Follows::Phase);
+        let quote = follows.0 == Follows::Text;
         let start = end - inside + usize::from(quote);
         let closely = self.event[key..start].iter().all(|b| !b.is_ascii_whitespace());
         self.push(start, follows, key - self.from, closely)?;

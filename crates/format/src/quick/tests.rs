@@ -261,6 +261,26 @@ fn known_shapes_take_the_fast_way() {
     }
 }
 
+/// Categories are parts of links while they are few, and values when they are many; both go the fast way.
+#[test]
+fn any_number_of_categories() {
+    let lines: String = (0..400)
+        .map(|i| format!("{{\"name\":\"r\",\"cat\":\"c{}\",\"ph\":\"X\",\"ts\":{i},\"dur\":1}}\n", i % 100))
+        .collect();
+    check_text(lines.as_bytes(), true, FOREIGN);
+    let mut quick = Quick::new(FOREIGN);
+    let expected = found(&mut quick, lines.as_bytes(), true);
+    let (how, mut at) = (fast::How { reading: FOREIGN, unread: 0 }, 0);
+    let mut seen = Vec::new();
+    for line in lines.lines() {
+        let each = &mut |record: &Record<'_>| seen.push(shown(record));
+        let used = fast::event(&lines, at, &mut quick.shapes, how, &mut quick.scratch, each);
+        assert_eq!(used, Ok(at + line.len()), "{line}");
+        at += line.len() + 1;
+    }
+    assert_eq!(seen, expected.0);
+}
+
 /// Keys that occur, known ones more often.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
