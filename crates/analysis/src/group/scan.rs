@@ -91,14 +91,42 @@ struct State<C> {
     groups: Groups<C>,
     /// Key words of a batch.
     keys: Vec<u32>,
-    /// Where groups of a (category, name) are, when those alone are the key: `direct[cat][name]`.
-    direct: Vec<Vec<Slot>>,
+    direct: Direct,
     slots: Vec<Slot>,
 }
 
 const NO_SLOT: Slot = Slot { shard: NONE, group: NONE };
-/// Larger ids go through the hash table.
-const DIRECT_LIMIT: u32 = 1 << 16;
+
+/// Where groups are that were met before, when categories and names alone make the key: their ids are few and small, and to look
+/// there is faster than to hash. `by_cat[cat][name]`, with the ways to tell a size side by side where those are part of the key.
+#[derive(Default)]
+struct Direct {
+    by_cat: Vec<Vec<Slot>>,
+}
+
+impl Direct {
+    /// Larger ids go through the hash table.
+    const LIMIT: usize = 1 << 16;
+    /// More than there are values of [`size_from`].
+    const SIZES: usize = 8;
+
+    #[inline]
+    fn get(&self, cat: u32, place: usize) -> Option<Slot> {
+        let slot = *self.by_cat.get(cat as usize)?.get(place)?;
+        (slot != NO_SLOT).then_some(slot)
+    }
+
+    #[cold]
+    fn note(&mut self, cat: u32, place: usize, slot: Slot) {
+        let cat = cat as usize;
+        if cat < Direct::LIMIT && place < Direct::LIMIT {
+            self.by_cat.resize_with(self.by_cat.len().max(cat + 1), Vec::new);
+            let names = &mut self.by_cat[cat];
+            names.resize(names.len().max(place + 1), NO_SLOT);
+            names[place] = slot;
+        }
+    }
+}
 
 impl Pass<'_> {
     fn width(&self) -> usize {
@@ -117,8 +145,12 @@ impl Pass<'_> {
 
     pub(super) fn run<C: Cell>(&self, run: &Run) -> Result<Groups<C>> {
         let width = self.width();
-        let make =
-            || State { groups: Groups::<C>::new(width), direct: Vec::new(), slots: Vec::new(), keys: Vec::new() };
+        let make = || State {
+            groups: Groups::<C>::new(width),
+            direct: Direct::default(),
+            slots: Vec::new(),
+            keys: Vec::new(),
+        };
         let (states, _) = run.scan(&self.request::<C>(), make, |state, batch| self.fold(state, batch))?;
         Ok(Groups::merge(states.into_iter().map(|state| state.groups).collect(), width))
     }
@@ -156,20 +188,11 @@ impl Pass<'_> {
                 slots.push(NO_SLOT);
                 continue;
             }
-            if let Some(slot) = state.direct.get(cat as usize).and_then(|names| names.get(name as usize))
-                && *slot != NO_SLOT
-            {
-                slots.push(*slot);
-                continue;
-            }
-            let slot = state.groups.slot(&[cat, name]);
-            if cat < DIRECT_LIMIT && name < DIRECT_LIMIT {
-                let (cat, name) = (cat as usize, name as usize);
-                state.direct.resize_with(state.direct.len().max(cat + 1), Vec::new);
-                let names = &mut state.direct[cat];
-                names.resize(names.len().max(name + 1), NO_SLOT);
-                names[name] = slot;
-            }
+            let slot = state.direct.get(cat, name as usize).unwrap_or_else(|| {
+                let slot = state.groups.slot(&[cat, name]);
+                state.direct.note(cat, name as usize, slot);
+                slot
+            });
             slots.push(slot);
         }
     }
@@ -179,6 +202,7 @@ impl Pass<'_> {
         let width = state.groups.width;
         let mut keys = std::mem::take(&mut state.keys);
         Words::of(self, batch).write_all(batch.rows(), width, &mut keys);
+        let direct = self.parts == [Part::Cat, Part::Name, Part::SizeFrom];
         // Events of a process often come in runs of the same group.
         let (mut last, mut last_slot): (&[u32], Slot) = (&[], NO_SLOT);
         for (phase, key) in phases.iter().zip(keys.chunks_exact(width)) {
@@ -186,7 +210,14 @@ impl Pass<'_> {
                 slots.push(NO_SLOT);
                 continue;
             }
-            if key != last {
+            if direct && let [cat, name, from] = *key {
+                let place = name as usize * Direct::SIZES + from as usize;
+                last_slot = state.direct.get(cat, place).unwrap_or_else(|| {
+                    let slot = state.groups.slot(key);
+                    state.direct.note(cat, place, slot);
+                    slot
+                });
+            } else if key != last {
                 last_slot = state.groups.slot(key);
                 last = key;
             }
