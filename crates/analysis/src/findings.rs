@@ -19,8 +19,8 @@ mod custom;
 pub mod document;
 mod evidence;
 mod expression;
-mod intervals;
 mod metrics;
+mod roles;
 mod rules;
 mod sequences;
 #[cfg(test)]

@@ -8,8 +8,8 @@ pub struct Intervals {
     sorted: usize,
 }
 
-/// Unsorted ranges that may wait; settling them costs a pass over all.
-const ROOM: usize = 1 << 16;
+/// Unsorted ranges that may wait; settling them costs a pass over all. There is a set per layer, process and thread.
+const ROOM: usize = 1 << 12;
 
 impl Intervals {
     /// Adds a range. An empty or negative one adds nothing.

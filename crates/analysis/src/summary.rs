@@ -179,7 +179,7 @@ pub struct Summary {
 }
 
 /// Spans whose ranges of time are kept at once. More are gathered window by window, so that memory stays bounded.
-const SPANS_AT_ONCE: u64 = 8 << 20;
+pub(crate) const SPANS_AT_ONCE: u64 = 2 << 20;
 /// Buckets that a run is cut into when the question does not say how wide they are.
 const BUCKETS: i64 = 60;
 

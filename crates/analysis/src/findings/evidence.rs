@@ -1,4 +1,4 @@
-//! What the rules look at: sums per process, file and operation, lifetimes, and the intervals of a training job's parts.
+//! What the rules look at: sums per process, file and operation, lifetimes, and the parts of a training job (`roles`).
 //!
 //! One parallel fold over all events. Every sum is an integer and every interval keeps its ends, so that the result does not depend on
 //! which thread saw which event.
@@ -10,7 +10,7 @@ use weftline_index::column::phase_code;
 use weftline_index::{Batch, Column, Dictionary, Request, Run};
 
 use super::calls::{Call, Meanings, Role};
-use super::intervals::Intervals;
+use super::roles::{self, RoleTime, Roles};
 use super::thresholds::{Config, Limit};
 
 /// An operation as rules tell them apart.
@@ -116,7 +116,7 @@ type Slices = FxHashMap<(u32, u32, Op), Tally>;
 struct State {
     sums: Sums,
     threads: FxHashMap<(u32, i64), Life>,
-    roles: FxHashMap<(u32, Role), Intervals>,
+    roles: roles::Seen,
     slices: Slices,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct Evidence {
     pub lives: Vec<Option<Life>>,
     /// Time that a process's threads had, at least its own.
     pub work_ns: Vec<u64>,
-    pub roles: Vec<((u32, Role), Intervals)>,
+    pub roles: Roles,
     pub slices: Vec<((u32, u32, Op), Tally)>,
     /// Per process: a number for its program.
     pub programs: Vec<u32>,
@@ -144,6 +144,8 @@ struct How {
     origin: i64,
     slice_ns: i64,
     programs: Vec<u32>,
+    /// Whether the ranges of a training job's parts are few enough to be kept.
+    few_ranges: bool,
 }
 
 struct Columns {
@@ -238,7 +240,8 @@ impl Evidence {
             columns.flags,
             columns.mode,
         ]);
-        let how = How { columns, small, origin, slice_ns, programs: programs(&dictionary) };
+        let few_ranges = Roles::fit(run);
+        let how = How { columns, small, origin, slice_ns, programs: programs(&dictionary), few_ranges };
         let (states, _) = run.scan(&request, State::default, |state, batch| {
             state.take(batch, &meanings, &how);
         })?;
@@ -257,9 +260,7 @@ impl Evidence {
             lives.iter().zip(threads).map(|(life, threads)| life.map_or(0, |life| life.ns()).max(threads)).collect();
         let mut sums: Vec<_> = all.sums.into_iter().collect();
         sums.sort_unstable_by_key(|(key, _)| *key);
-        let mut roles: Vec<_> = all.roles.into_iter().collect();
-        roles.sort_by_key(|(key, _)| *key);
-        roles.iter_mut().for_each(|(_, intervals)| intervals.settle());
+        let roles = Roles::of(all.roles, few_ranges, run, &meanings)?;
         let mut slices: Vec<_> = all.slices.into_iter().collect();
         slices.sort_unstable_by_key(|(key, _)| *key);
         Ok(Evidence {
@@ -318,10 +319,9 @@ impl Evidence {
         found.map_or_else(|_| Tally::default(), |place| self.sums[place].1)
     }
 
-    /// The intervals of a part of a process; none when it has none.
-    pub(crate) fn role(&self, process: u32, role: Role) -> Option<&Intervals> {
-        let found = self.roles.binary_search_by_key(&(process, role), |(key, _)| *key);
-        found.ok().map(|place| &self.roles[place].1)
+    /// A part of a process; nothing when it has no spans of it.
+    pub(crate) fn role(&self, process: u32, role: Role) -> Option<&RoleTime> {
+        self.roles.get(process, role)
     }
 
     /// Processes with events, by their ids.
@@ -365,8 +365,8 @@ impl State {
                 }
             }
             let (Some(call), Some(file)) = (call, file) else {
-                if is_span && let Some(role) = meanings.role(name, cat) {
-                    self.roles.entry((process, role)).or_default().push(start, end);
+                if is_span && let Some(role) = roles::role_of(meanings, name, cat, file) {
+                    self.roles.add((process, role), start, end, how.few_ranges);
                 }
                 continue;
             };
@@ -396,7 +396,7 @@ impl State {
         for (key, life) in other.threads {
             self.threads.entry(key).or_insert(Life::NONE).add(life.start, life.end, life.io);
         }
-        other.roles.into_iter().for_each(|(key, intervals)| self.roles.entry(key).or_default().join(intervals));
+        self.roles.join(other.roles);
         other.slices.into_iter().for_each(|(key, tally)| self.slices.entry(key).or_default().add(&tally));
     }
 }

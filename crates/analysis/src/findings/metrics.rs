@@ -220,7 +220,7 @@ fn spans(row: &mut Row, evidence: &Evidence, processes: &[u32]) {
         .sum();
     for (name, role) in SPANS {
         let times: Vec<u64> =
-            processes.iter().filter_map(|process| evidence.role(*process, role)).map(|own| own.ns()).collect();
+            processes.iter().filter_map(|process| evidence.role(*process, role)).map(|own| own.ns).collect();
         let (Some(most), Some(least)) = (times.iter().max(), times.iter().min()) else { continue };
         let all: u64 = times.iter().sum();
         row.values.insert(format!("{name}_time"), seconds(all));

@@ -1,6 +1,6 @@
 //! Generated traces through all rules: each rule speaks where its pattern is, and is silent just below its threshold.
 
-mod builder;
+pub(super) mod builder;
 mod cases;
 mod coverage;
 mod yaml_rules;

@@ -243,7 +243,7 @@ pub(super) fn rank_imbalance(case: &Case<'_>) -> Vec<Finding> {
     if ranks.len() < 2 {
         return Vec::new();
     }
-    let role = |role: Role, process: &u32| evidence.role(*process, role).map_or(0, |intervals| intervals.ns());
+    let role = |role: Role, process: &u32| evidence.role(*process, role).map_or(0, |time| time.ns);
     type Measure<'m> = Box<dyn Fn(&u32) -> u64 + 'm>;
     let measures: [(&str, Measure<'_>); 3] = [
         ("I/O", Box::new(|process| io.get(process).copied().unwrap_or(0))),

@@ -31,13 +31,12 @@ fn loops(evidence: &Evidence) -> Vec<Loop> {
         else {
             continue;
         };
-        let (Some(a), Some(b)) = (compute.hull(), fetch.hull()) else { continue };
         found.push(Loop {
             process,
-            start: a.0.min(b.0),
-            end: a.1.max(b.1),
-            compute_ns: compute.ns(),
-            waits_ns: fetch.ns() - fetch.common_ns(compute),
+            start: compute.start.min(fetch.start),
+            end: compute.end.max(fetch.end),
+            compute_ns: compute.ns,
+            waits_ns: fetch.ns - fetch.computing_ns,
             waits: fetch.count,
         });
     }
@@ -95,8 +94,7 @@ pub(super) fn too_few_workers(case: &Case<'_>) -> Vec<Finding> {
     let (mut busy, mut idle) = (Vec::new(), 0u64);
     for (process, _) in evidence.alive().filter(|(process, _)| !trains(*process)) {
         let Some(load) = evidence.role(process, Role::Load) else { continue };
-        let Some((start, end)) = load.hull() else { continue };
-        if load.ns() as f64 >= config.get(Limit::WorkerBusy) * (end - start) as f64 {
+        if load.ns as f64 >= config.get(Limit::WorkerBusy) * (load.end - load.start) as f64 {
             busy.push(process);
         } else {
             idle += 1;
@@ -107,10 +105,10 @@ pub(super) fn too_few_workers(case: &Case<'_>) -> Vec<Finding> {
         let Some(fetch) = evidence.role(it.process, Role::Fetch) else { continue };
         // Where loading is not marked, reading stands for it.
         let loaded = evidence.role(it.process, Role::Load).map_or_else(
-            || Op::READS.iter().map(|op| total(evidence, it.process, *op)).sum::<u64>().min(fetch.ns()),
-            |load| load.common_ns(fetch),
+            || Op::READS.iter().map(|op| total(evidence, it.process, *op)).sum::<u64>().min(fetch.ns),
+            |load| load.fetching_ns,
         );
-        let itself = loaded as f64 >= 0.5 * fetch.ns() as f64;
+        let itself = loaded as f64 >= 0.5 * fetch.ns as f64;
         own += u64::from(itself);
         if itself || !busy.is_empty() && idle == 0 {
             let tally = Tally { calls: it.waits, bytes: 0, ns: it.waits_ns, start: it.start, end: it.end };
@@ -144,9 +142,8 @@ pub(super) fn checkpoint_stall(case: &Case<'_>) -> Vec<Finding> {
     let mut parts = Vec::new();
     for (process, _) in evidence.alive() {
         let Some(saved) = evidence.role(process, Role::Checkpoint) else { continue };
-        let hidden = evidence.role(process, Role::Compute).map_or(0, |compute| saved.common_ns(compute));
-        let (start, end) = saved.hull().unwrap_or_default();
-        let tally = Tally { calls: saved.count, bytes: 0, ns: saved.ns() - hidden, start, end };
+        let ns = saved.ns - saved.computing_ns;
+        let tally = Tally { calls: saved.count, bytes: 0, ns, start: saved.start, end: saved.end };
         parts.push(Part { process, file: None, tally });
     }
     let mut how = "spans";
