@@ -271,6 +271,29 @@ fn newcomers_are_found_at_once() {
     assert_eq!(sampled, group != Path::new("/"), "{}", group.display());
 }
 
+/// A process that has slept for longer than newcomers are watched, and then becomes what the pattern wants, is found as well.
+#[test]
+fn an_exec_of_an_old_process_is_found() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mark = format!("86402.{}", std::process::id());
+    // The shell's own command line does not match: the number is put together in it.
+    let script = format!("read line; exec sleep {}${{line}}", &mark[..3]);
+    let mut shell = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().expect("sh starts");
+    let matching = Some(pattern(&format!("^sleep {mark}$")).expect("a pattern"));
+    let running = start(options(run.path(), 50, Follow { matching, ..Follow::default() }));
+    std::thread::sleep(Duration::from_millis(2500));
+    let became = now_ns();
+    let mut input = shell.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut input, format!("{}\n", &mark[3..]).as_bytes()).expect("written");
+    std::thread::sleep(Duration::from_millis(2200));
+    let (record, _) = running.stop();
+    shell.kill().expect("killed");
+    shell.wait().expect("waited");
+    assert_eq!(record.processes, 1);
+    let found = of(&counters(run.path()), shell.id(), "process").iter().filter_map(Event::end_ns).min();
+    assert!(found.expect("sampled") > became, "not before");
+}
+
 fn now_ns() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos() as i64
 }
