@@ -182,7 +182,7 @@ class Bench:
 
 
 def tick_times(run: Path) -> list[int]:
-    """When the host was sampled, ns."""
+    """When the host was sampled at a tick, ns. The last sample of all comes with the end, wherever between two ticks that is, and is none."""
     ends = []
     for file in run.glob("*.samples.pfw.gz"):
         with gzip.open(file, "rt") as lines:
@@ -190,7 +190,10 @@ def tick_times(run: Path) -> list[int]:
                 if line.startswith('{"name":"cpu",'):
                     event = json.loads(line)
                     ends.append((event["ts"] + event["dur"]) * 1000 + event.get("ns", 0) % 1000)
-    return sorted(ends)
+    ticks = json.loads(next(run.glob("run.d/*.json")).read_text())["samples"]["ticks"]
+    if len(ends) != ticks + 1:
+        raise measure.Failed(f"{len(ends)} samples of the host for {ticks} ticks and the end")
+    return sorted(ends)[:-1]
 
 
 def off(ends: list[int]) -> float:
