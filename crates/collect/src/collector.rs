@@ -3,34 +3,33 @@
 //! `weft collect` runs it in the foreground, `weft run` in a thread of its own ([`Sampling`]) that opens nothing before the program has
 //! run for a while, so that short programs do not pay for it.
 
+mod ending;
+mod groups;
+mod node;
 mod office;
+mod options;
 mod sampling;
 mod targets;
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
-use weftline_format::manifest::{KernelRecord, SampleRecord, State, SupervisorRecord};
+use weftline_format::manifest::{KernelRecord, SampleRecord, State};
 
-use crate::cgroup::CgroupSampler;
 use crate::clock::{Clock, Moment};
-use crate::energy::EnergySampler;
 use crate::error::{CollectError, Result};
-use crate::follow::{Follow, Follower, Group};
-use crate::gpu::{DeviceSampler, GpuSampler};
-use crate::host::HostSampler;
-use crate::node;
+use crate::follow::Follower;
 use crate::own::Own;
-use crate::roots::Roots;
+use crate::schedule::prefer_promptness;
 use crate::writer::SampleWriter;
 
+use groups::Groups;
+use node::Node;
 use office::Office;
+pub use options::Options;
 pub use sampling::{Sampling, Stop};
 use targets::Targets;
 
@@ -38,40 +37,6 @@ use targets::Targets;
 pub const SHORTEST: Duration = Duration::from_millis(1);
 /// How often a collector that does not sample the host asks whether it may.
 const OFFICE_NS: i64 = 2_000_000_000;
-
-/// Control groups are sampled no more often than this: the kernel adds up all processes of a group for each look.
-const GROUPS_NS: i64 = 1_000_000_000;
-/// Control groups that are sampled at most.
-const MOST_GROUPS: usize = 32;
-
-/// What a collector is to do.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The run directory; it must exist.
-    pub run: PathBuf,
-    /// From sample to sample.
-    pub interval: Duration,
-    /// Which processes.
-    pub follow: Follow,
-    /// Ends when so much time has passed.
-    pub duration: Option<Duration>,
-    /// Samples the host as well, unless another collector of the run does.
-    pub host: bool,
-    /// Ends when nobody is left of the trees that it follows.
-    pub until_gone: bool,
-    /// Writes a manifest record of its own; a supervisor's thread leaves that to the supervisor.
-    pub own_record: bool,
-    /// Where `/proc` and `/sys` are.
-    pub roots: Roots,
-    /// The node's id.
-    pub node: String,
-    /// The stage of a workflow.
-    pub stage: Option<String>,
-    /// A host to measure the round trip to.
-    pub peer: Option<String>,
-    /// The command line, for the identity of the file.
-    pub command: Vec<String>,
-}
 
 // What an event of the loop is about; ends of processes are `FIRST_PID` plus the pid.
 const TIMER: u64 = 0;
@@ -94,24 +59,13 @@ pub struct Collector {
     writer: SampleWriter,
     office: Option<Office>,
     asked_ns: i64,
-    host: Option<Host>,
-    groups: Vec<CgroupSampler>,
-    groups_at: Moment,
-    facts: Option<Receiver<serde_json::Map<String, serde_json::Value>>>,
+    node: Option<Node>,
+    groups: Groups,
     ticks: u64,
     skipped: u64,
     messages: Vec<String>,
     #[cfg(feature = "kernel")]
     kernel: Option<crate::kernel::recording::Recording>,
-}
-
-/// What is sampled for the node as a whole.
-#[derive(Debug)]
-struct Host {
-    machine: HostSampler,
-    energy: EnergySampler,
-    devices: Vec<Box<dyn DeviceSampler>>,
-    last: Moment,
 }
 
 impl Collector {
@@ -127,12 +81,7 @@ impl Collector {
         let began = Moment::now();
         let own = Own::read();
         let follower = Follower::new(options.follow.clone(), &options.roots)?;
-        let mut groups = Vec::new();
-        for group in &options.follow.groups {
-            if let Group::Path(path) = group {
-                groups.push(CgroupSampler::open(&options.roots, path).map_err(|error| CollectError::io(path, error))?);
-            }
-        }
+        let groups = Groups::open(&options.follow.groups, &options.roots, began)?;
         let (writer, session) = SampleWriter::create(&options.run, &own, &options.command, began.real_ns)?;
         let events = epoll::create(CreateFlags::CLOEXEC).map_err(CollectError::system("an event queue"))?;
         let clock = Clock::start(options.interval, options.interval)
@@ -148,7 +97,6 @@ impl Collector {
         }
         let targets = Targets::new(&options.roots, &own, began);
         let mut collector = Collector {
-            facts: None,
             options,
             own,
             session,
@@ -161,9 +109,8 @@ impl Collector {
             writer,
             office: None,
             asked_ns: i64::MIN,
-            host: None,
+            node: None,
             groups,
-            groups_at: began,
             ticks: 0,
             skipped: 0,
             messages: Vec::new(),
@@ -218,7 +165,7 @@ impl Collector {
 
     /// Whether this collector samples the host; another one of the same node and run may do that.
     pub fn samples_host(&self) -> bool {
-        self.host.is_some()
+        self.node.is_some()
     }
 
     /// What the user should know, each thing once.
@@ -230,6 +177,7 @@ impl Collector {
 
     /// Samples until it is told to stop, its time is over or nobody is left. `say` gets what the user should know.
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> SampleRecord {
+        prefer_promptness();
         while self.turn() {
             for message in self.take_messages() {
                 say(&message);
@@ -281,77 +229,32 @@ impl Collector {
         self.options.duration.is_none_or(|duration| passed < duration)
     }
 
-    /// Samples everything.
+    /// Samples everything. What is to be sampled at this moment comes first; whom to follow from now on, and writing, come after it.
     fn look(&mut self, at: &Moment) {
-        for pid in self.follower.discover(at.steady_ns) {
-            self.add(pid);
-        }
-        if self.options.host && self.host.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
+        if self.options.host && self.node.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
             self.asked_ns = at.steady_ns;
             self.office = Office::take(&self.options.run, &self.own.host);
             if self.office.is_some() {
-                self.open_host(*at);
+                self.node = Some(Node::open(&self.options, *at));
             }
         }
-        if let Some(facts) = self.facts.as_ref().and_then(|facts| facts.try_recv().ok()) {
-            self.writer.host_fact("node", at.real_ns, &facts);
-            self.facts = None;
-        }
-        if let Some(host) = &mut self.host {
-            let now = Moment::now();
-            let interval = now.since(&host.last);
-            host.machine.sample(interval, &mut self.writer);
-            host.energy.sample(interval, &mut self.writer);
+        if let Some(node) = &mut self.node {
             let targets = &self.targets;
-            for device in &mut host.devices {
-                device.sample(interval, &|pid| targets.has(pid), &mut self.writer);
-            }
-            host.last = now;
+            node.sample(&|pid| targets.has(pid), &mut self.writer);
         }
-        let now = Moment::now();
-        if now.steady_ns - self.groups_at.steady_ns >= GROUPS_NS {
-            let (interval, writer) = (now.since(&self.groups_at), &mut self.writer);
-            self.groups.retain_mut(|group| group.sample(interval, writer).is_ok());
-            self.groups_at = now;
+        let gone = self.targets.sample(at, &mut self.writer);
+        // Children of those that are gone are found while their parents are still known.
+        for pid in self.follower.discover(at.steady_ns) {
+            self.add(pid);
         }
-        for pid in self.targets.sample(at, &mut self.writer) {
+        for pid in gone {
             self.end(pid);
         }
-        self.writer.end_interval();
-    }
-
-    fn open_host(&mut self, now: Moment) {
-        let roots = &self.options.roots;
-        self.host = Some(Host {
-            machine: HostSampler::new(roots),
-            energy: EnergySampler::new(roots),
-            devices: GpuSampler::detect(roots),
-            last: now,
-        });
-        let (send, receive) = channel();
-        let (roots, peer) = (roots.clone(), self.options.peer.clone());
-        let (node, stage) = (self.options.node.clone(), self.options.stage.clone());
-        let has_peer = peer.is_some();
-        let gather = move || {
-            let Ok(serde_json::Value::Object(mut facts)) = serde_json::to_value(node::facts(&roots, peer.as_deref()))
-            else {
-                return;
-            };
-            facts.insert("node".into(), node.into());
-            if let Some(stage) = stage {
-                facts.insert("stage".into(), stage.into());
-            }
-            // A collector that has ended wants no facts.
-            let _ = send.send(facts);
-        };
-        if has_peer {
-            // The round trip takes its time, and a name server may take longer.
-            std::thread::spawn(gather);
-        } else {
-            // No thread without need: what one has read when it ends, `weft run` would take for its program's.
-            gather();
+        self.groups.sample(&mut self.writer);
+        if let Some(node) = &mut self.node {
+            node.tell_facts(at, &mut self.writer);
         }
-        self.facts = Some(receive);
+        self.writer.end_interval();
     }
 
     fn add(&mut self, pid: u32) {
@@ -360,18 +263,7 @@ impl Collector {
             return;
         }
         self.follow_in_kernel(pid);
-        self.sample_group_of(pid);
-    }
-
-    /// What a process may use and whether it is throttled is told by its control group. The root is the machine itself.
-    fn sample_group_of(&mut self, pid: u32) {
-        let roots = &self.options.roots;
-        let Ok(name) = CgroupSampler::name_of_process(roots, pid) else { return };
-        let name = name.to_string_lossy();
-        let is_known = self.groups.iter().any(|group| group.name() == name);
-        if name != "/" && !is_known && self.groups.len() < MOST_GROUPS {
-            self.groups.extend(CgroupSampler::of_process(roots, pid));
-        }
+        self.groups.add_of(pid, &self.options.roots);
     }
 
     /// A sentinel has come: its process is sampled at once.
@@ -386,78 +278,4 @@ impl Collector {
         self.targets.end(pid, &mut self.writer);
         self.follower.ended(pid);
     }
-
-    /// The last look, and the last write.
-    fn finish(mut self) -> SampleRecord {
-        self.look(&Moment::now());
-        if let Some(facts) = self.facts.take().and_then(|facts| facts.recv_timeout(LAST_WORD).ok()) {
-            self.writer.host_fact("node", Moment::now().real_ns, &facts);
-        }
-        let record = self.record_now();
-        let kernel = self.kernel_record();
-        let Collector { options, own, session, began, writer, .. } = self;
-        let counts = writer.finish();
-        let mut samples = SampleRecord { samples: counts.samples, ..record };
-        if counts.lost > 0 {
-            samples.lost = BTreeMap::from([("no space".to_owned(), counts.lost)]);
-        }
-        if options.own_record {
-            let ended = Moment::now();
-            let closed = SupervisorRecord {
-                state: State::Complete,
-                started_ns: began.real_ns,
-                ended_ns: ended.real_ns,
-                samples: Some(samples.clone()),
-                kernel,
-                ..own.record(session)
-            };
-            // On a full disk the one from the start stays, which says that the collector is at work.
-            let _ = closed.write(&options.run);
-        }
-        samples
-    }
-
-    /// Leaves nothing: for a program that ended before there was anything to tell.
-    fn discard(self) {
-        self.writer.discard();
-    }
-
-    fn record_now(&self) -> SampleRecord {
-        let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        let mut what = self.options.follow.describe();
-        if self.host.is_some() {
-            what.push_str(" and the host");
-        }
-        SampleRecord {
-            file: self.writer.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            node: self.options.node.clone(),
-            stage: self.options.stage.clone(),
-            what,
-            interval_ns: self.options.interval.as_nanos() as u64,
-            ticks: self.ticks,
-            skipped_ticks: self.skipped,
-            samples: 0,
-            lost: BTreeMap::new(),
-            processes: self.targets.followed,
-            unseen_ends: self.targets.unseen_ends,
-            unseen_ns: self.targets.unseen_ns,
-            cpu_ns: (cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec) as u64,
-        }
-    }
-
-    fn write_record(&self, state: State) -> Result<()> {
-        if !self.options.own_record {
-            return Ok(());
-        }
-        let record = SupervisorRecord {
-            state,
-            started_ns: self.began.real_ns,
-            samples: Some(self.record_now()),
-            ..self.own.record(self.session)
-        };
-        Ok(record.write(&self.options.run)?)
-    }
 }
-
-/// How long the end waits for facts of the node that are still being gathered.
-const LAST_WORD: Duration = Duration::from_millis(200);

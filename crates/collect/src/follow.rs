@@ -19,7 +19,7 @@ use crate::roots::Roots;
 
 pub use groups::Group;
 use sentinels::Sentinels;
-use table::{Look, Table};
+use table::{Curiosity, Look, Table};
 
 /// What is to be followed. Several wishes add up, with one exception: with a directory of sentinels the pattern does not find processes
 /// but chooses among the sentinels.
@@ -85,6 +85,9 @@ pub struct Follower {
     followed: BTreeSet<u32>,
     /// Processes that a pattern must not find: the collector, and the shells and wrappers whose command lines hold its own.
     own: BTreeSet<u32>,
+    own_pid: u32,
+    /// The table's generation when descendants were last looked for: without a change there are no others.
+    searched: Option<u64>,
     messages: Vec<String>,
 }
 
@@ -101,7 +104,8 @@ impl Follower {
         for group in &wishes.groups {
             group.verify(roots)?;
         }
-        let own = table.ancestry(std::process::id());
+        let own_pid = std::process::id();
+        let own = table.ancestry(own_pid);
         Ok(Follower {
             wishes,
             roots: roots.clone(),
@@ -109,6 +113,8 @@ impl Follower {
             sentinels,
             followed: BTreeSet::new(),
             own,
+            own_pid,
+            searched: None,
             messages: Vec::new(),
         })
     }
@@ -130,9 +136,13 @@ impl Follower {
         }
         let (wishes, own, roots, sentinels) = (&self.wishes, &self.own, &self.roots, &self.sentinels);
         let by_pattern = wishes.matching.as_ref().filter(|_| sentinels.is_none());
-        let curious = by_pattern.is_some() || !wishes.groups.is_empty();
+        let curiosity = match (by_pattern, wishes.groups.is_empty()) {
+            (_, false) => Curiosity::All,
+            (Some(_), true) => Curiosity::Execs,
+            (None, true) => Curiosity::None,
+        };
         let mut chosen = Vec::new();
-        self.table.look(now_ns, curious, &self.followed, &mut |look: &mut Look<'_>| {
+        self.table.look(now_ns, curiosity, &self.followed, &mut |look: &mut Look<'_>| {
             let wanted = by_pattern.is_some_and(|pattern| !own.contains(&look.pid()) && look.matches(pattern))
                 || wishes.groups.iter().any(|group| group.holds(roots, look.pid()));
             if wanted {
@@ -171,8 +181,11 @@ impl Follower {
 
     /// Adds the children of followed processes, and theirs.
     fn add_descendants(&mut self, found: &mut Vec<u32>) {
-        let own = std::process::id();
-        let orphans = !self.wishes.trees.is_empty();
+        if found.is_empty() && self.searched == Some(self.table.generation()) {
+            return;
+        }
+        self.searched = Some(self.table.generation());
+        let (own, orphans) = (self.own_pid, !self.wishes.trees.is_empty());
         loop {
             let more = self.table.children_of(&self.followed, orphans);
             let before = found.len();
@@ -195,6 +208,10 @@ impl Follower {
     /// The process could not be opened: it is not followed after all.
     pub fn refused(&mut self, pid: u32) {
         self.followed.remove(&pid);
+        self.searched = None;
+        if self.table.read(pid).is_none() {
+            self.table.forget(pid);
+        }
     }
 
     /// What the user should know; each thing once.

@@ -16,8 +16,9 @@
 //! | `read` | kept-open files of the kernel, and numbers in them |
 //! | [`roots`] | where `/proc` and `/sys` are |
 //! | [`sample`] | one sample: the interval that it describes, its values; where samples go |
+//! | `schedule` | how the sampling thread asks to be woken in time |
 //! | [`writer`] | samples to files, and what killed collectors left |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cgroup;
 pub mod clock;
@@ -35,6 +36,7 @@ pub mod process;
 mod read;
 pub mod roots;
 pub mod sample;
+mod schedule;
 pub mod writer;
 
 pub use read::raise_open_files;

@@ -3,9 +3,16 @@
 //! | what | from | how often |
 //! |---|---|---|
 //! | CPU time | the process's CPU clock (see `process/cpu.rs`) | every sample |
-//! | user and system time, faults, threads, sizes, state | `stat` | every sample |
-//! | bytes and calls | `io`; only of processes that we may trace | every sample |
+//! | user and system time, faults, threads, sizes, state | `stat` | every sample of a process that ran, else once a second |
+//! | bytes and calls | `io`; only of processes that we may trace | every sample of a process that ran |
 //! | context switches, open files, proportional set size | `task/*/status`, `fd`, `smaps_rollup` (see `process/detail.rs`) | at most once a second |
+//!
+//! A process whose CPU clock stands still has run nothing since: it made no calls, no faults and no threads, and did not exec. The clock is
+//! one call of half a microsecond, the files are three of five to ten each, and most processes of a machine sleep. So the numbers of before
+//! are told again. What others can do to a sleeping process is to take memory from it or to wake it for a processor that is not free yet;
+//! for these `stat` is read once a second all the same. The clock of a thread on a processor lags by up to one tick of the scheduler (4 ms
+//! at 250 Hz), so what a process did in that time may be told by the next sample, with the CPU time that it took. The last sample of a
+//! process reads everything.
 //!
 //! `io` also counts what reaped children did, since the kernel adds it to their parent: [`ProcessSampler::discount`] takes it out again.
 
@@ -20,10 +27,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
-use crate::read::{Kept, growth, keyed, lines, percent};
+use crate::read::{Kept, growth, keyed, lines, percent, within};
 use crate::roots::Roots;
 use crate::sample::{Interval, Sink, Subject, Value};
 
+pub(crate) use cpu::CpuClock;
 use cpu::CpuTime;
 use detail::Details;
 pub use identity::Identity;
@@ -76,7 +84,23 @@ pub struct ProcessSampler {
     before: Option<Totals>,
     /// What reaped children did, and is still to be taken out.
     children: Totals,
+    last: Option<Reading>,
+    execs: u32,
 }
+
+/// What the files said last.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    /// The CPU clock, read before the files: as long as it stays there, they do too.
+    clock_ns: Option<u64>,
+    stat: Stat,
+    has_io: bool,
+    /// When `stat` was read.
+    at_ns: i64,
+}
+
+/// How long the files of a process that does nothing are taken to be as they were.
+const STANDSTILL_NS: i64 = 1_000_000_000;
 
 impl ProcessSampler {
     /// Opens the process's files.
@@ -102,12 +126,19 @@ impl ProcessSampler {
             totals: Totals::default(),
             before: None,
             children: Totals::default(),
+            last: None,
+            execs: 0,
         })
     }
 
     /// Who it is, or has become: an exec is noticed at the next sample.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// How often [`ProcessSampler::identity`] has changed.
+    pub fn execs(&self) -> u32 {
+        self.execs
     }
 
     /// Lets the first sample tell everything since the process started; for processes that began after the sample before.
@@ -135,11 +166,43 @@ impl ProcessSampler {
     /// Emits the values of an interval; differences only from the second call on. An error says that the process is gone.
     /// After an exec, who it has become is emitted first.
     pub fn sample(&mut self, at: Interval, sink: &mut dyn Sink) -> io::Result<()> {
-        // The clock goes by number. It was this process's if its files, read afterwards, still answer.
-        let clock = self.cpu.clock_ns();
+        // The clock goes by number. It was this process's if its files, read afterwards, still answer; and if it stands where it stood,
+        // since no other process has used the same nanoseconds.
+        let clock_ns = self.cpu.clock_ns();
+        let still = self.last.filter(|last| clock_ns.is_some() && last.clock_ns == clock_ns);
+        match still {
+            Some(last) if within(last.at_ns, at.end_ns, STANDSTILL_NS) => self.tell(&last, true, at, sink),
+            _ => self.read(clock_ns, still, at, sink)?,
+        }
+        Ok(())
+    }
+
+    /// [`ProcessSampler::sample`] of a process that has ended, or will not be asked again: all files are read, whatever the clock says.
+    pub fn sample_last(&mut self, at: Interval, sink: &mut dyn Sink) -> io::Result<()> {
+        let clock_ns = self.cpu.clock_ns();
+        self.read(clock_ns, None, at, sink)
+    }
+
+    /// Reads the files. Where the clock stands `still`, `stat` shows whether it is right.
+    fn read(
+        &mut self,
+        clock_ns: Option<u64>,
+        still: Option<Reading>,
+        at: Interval,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
         let stat = read_stat(self.stat.as_ref(), &self.directory, &mut self.buffer)?;
+        if let Some(before) = still
+            && before.stat == (Stat { rss_bytes: before.stat.rss_bytes, ..stat })
+        {
+            let reading = Reading { stat, at_ns: at.end_ns, ..before };
+            self.last = Some(reading);
+            self.tell(&reading, true, at, sink);
+            return Ok(());
+        }
         if stat.image != self.image {
             self.image = stat.image;
+            self.execs = self.execs.wrapping_add(1);
             self.identity = identity::read(&self.roots, self.identity.pid, &self.directory, &stat);
             self.describe(at.end_ns, sink);
         }
@@ -147,15 +210,22 @@ impl ProcessSampler {
         self.totals.system_ns = stat.system_ns;
         self.totals.minor_faults = stat.minor_faults;
         self.totals.major_faults = stat.major_faults;
-        self.totals.cpu_ns = match clock {
+        self.totals.cpu_ns = match clock_ns {
             Some(clock) => clock,
             None => self.cpu.by_threads(self.directory.as_fd(), &stat, &mut self.buffer),
         };
         let has_io = self.read_io();
-        self.emit(at, &stat, has_io, sink);
-        self.details.sample(self.identity.pid, self.directory.as_fd(), &stat, at, &mut self.buffer, sink);
-        self.before = Some(self.totals);
+        let reading = Reading { clock_ns, stat, has_io, at_ns: at.end_ns };
+        self.last = Some(reading);
+        self.tell(&reading, false, at, sink);
         Ok(())
+    }
+
+    fn tell(&mut self, reading: &Reading, still: bool, at: Interval, sink: &mut dyn Sink) {
+        self.emit(at, &reading.stat, reading.has_io, sink);
+        let of = detail::Of { pid: self.identity.pid, directory: self.directory.as_fd(), stat: &reading.stat, still };
+        self.details.sample(&of, at, &mut self.buffer, sink);
+        self.before = Some(self.totals);
     }
 
     /// Takes the numbers of `io`; whether there are any. A zombie has none any more and keeps those of before.

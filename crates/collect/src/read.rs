@@ -49,6 +49,26 @@ impl Kept {
         }
     }
 
+    /// The whole file, when its records are shorter than half a page. A piece of such a file is ended by the next record having no room in a
+    /// page, so a piece of up to half a page is the last one, and the read that confirms it is saved.
+    pub(crate) fn read_short_records<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        const HALF_A_PAGE: usize = 2048;
+        let mut length = 0;
+        loop {
+            if buffer.len() < length + 2 * HALF_A_PAGE {
+                buffer.resize((length + 2 * HALF_A_PAGE).next_power_of_two(), 0);
+            }
+            let got = match self.file.read_at(&mut buffer[length..], length as u64) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            };
+            length += got;
+            if got <= HALF_A_PAGE || length >= LONGEST {
+                return Ok(&buffer[..length]);
+            }
+        }
+    }
+
     /// The whole file, when it is one record: then whatever leaves room in the buffer was all, and the read that confirms it is saved.
     pub(crate) fn read_record<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         make_room(buffer, 0);
@@ -206,6 +226,18 @@ mod tests {
         }
     }
 
+    /// Files of this machine that come in pieces.
+    #[test]
+    fn short_records_are_read_whole() {
+        for name in ["vmstat", "diskstats", "net/dev", "cpuinfo", "kallsyms"] {
+            let Ok(kept) = Kept::open(Path::new("/proc").join(name)) else { continue };
+            let lines_of = |text: &[u8]| lines(text).count();
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            let whole = lines_of(kept.read(&mut one).expect("read"));
+            assert_eq!(lines_of(kept.read_short_records(&mut other).expect("read")), whole, "{name}");
+        }
+    }
+
     #[test]
     fn long_files_are_read_whole() {
         let directory = tempfile::tempdir().expect("temporary directory");
@@ -216,6 +248,7 @@ mod tests {
             let kept = Kept::open(&path).expect("opened");
             assert_eq!(kept.read(&mut buffer).expect("read").len(), length);
             assert_eq!(kept.read_record(&mut Vec::new()).expect("read").len(), length, "a record of {length}");
+            assert_eq!(kept.read_short_records(&mut Vec::new()).expect("read").len(), length, "records of {length}");
         }
     }
 }

@@ -31,6 +31,11 @@ pub use recover::{Recovered, recover};
 
 /// Text at which a member is closed.
 const MEMBER_TEXT: usize = 256 << 10;
+/// But not before it holds so many times what the names of its processes take, since the next one names them all again; of 1,000
+/// processes a single tick is longer than a member, and naming them each time took more than half of it.
+const NAMES_IN_MEMBER: usize = 8;
+/// And then at the latest: readers take a member as a whole.
+const MOST_MEMBER_TEXT: usize = 4 << 20;
 /// Age at which it is closed: readers of a live run are behind by no more.
 const MEMBER_AGE: Duration = Duration::from_secs(10);
 /// Text that is kept in memory while it cannot be written.
@@ -52,6 +57,8 @@ pub struct SampleWriter {
     /// Those of them that the open member has named.
     named: HashSet<u32>,
     lines: LineBuf,
+    /// Bytes of `lines` that name processes.
+    names_text: usize,
     /// Bytes of `lines` that are in the tail.
     in_tail: usize,
     events: u32,
@@ -120,6 +127,7 @@ impl SampleWriter {
                 people: HashMap::new(),
                 named: HashSet::new(),
                 lines: LineBuf::new(),
+                names_text: 0,
                 in_tail: 0,
                 events: 0,
                 opened: None,
@@ -178,8 +186,9 @@ impl SampleWriter {
         if flushed.is_err() && self.lines.len() - self.in_tail > HELD_TEXT {
             self.take_back();
         }
+        let enough = MEMBER_TEXT.max((self.names_text * NAMES_IN_MEMBER).min(MOST_MEMBER_TEXT));
         if flushed.is_ok()
-            && (self.lines.len() >= MEMBER_TEXT || self.opened.is_some_and(|opened| opened.elapsed() >= MEMBER_AGE))
+            && (self.lines.len() >= enough || self.opened.is_some_and(|opened| opened.elapsed() >= MEMBER_AGE))
         {
             // A member that cannot be written stays in the tail, and is tried again at the end of the next interval.
             let _ = self.close_member();
@@ -265,7 +274,7 @@ impl SampleWriter {
         let _ = self.tail.set_len(0);
         self.lines.clear();
         self.named.clear();
-        (self.in_tail, self.events, self.opened) = (0, 0, None);
+        (self.names_text, self.in_tail, self.events, self.opened) = (0, 0, 0, None);
         Ok(())
     }
 
@@ -298,7 +307,9 @@ impl SampleWriter {
             && let Some(identity) = self.people.get_mut(&pid)
         {
             identity.seq = self.sequence;
+            let before = self.lines.len();
             identity.write(&mut self.lines);
+            self.names_text += self.lines.len() - before;
             self.named.insert(pid);
             self.interval.named.push(pid);
         }

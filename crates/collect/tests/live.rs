@@ -1,112 +1,23 @@
 //! Collectors at work on this machine: real processes, real clocks.
 
+#[path = "live/support.rs"]
+mod support;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weftline_collect::cgroup::CgroupSampler;
-use weftline_collect::collector::{Collector, Options, Stop};
+use weftline_collect::collector::{Collector, Options};
 use weftline_collect::error::CollectError;
 use weftline_collect::follow::{Follow, Group, pattern};
 use weftline_collect::roots::Roots;
-use weftline_format::manifest::{SampleRecord, State, SupervisorRecord};
+use weftline_format::manifest::{State, SupervisorRecord};
 use weftline_format::reader::read_run;
-use weftline_format::{Event, Phase, Value};
+use weftline_format::{Event, Value};
 
-fn options(run: &Path, interval_ms: u64, follow: Follow) -> Options {
-    Options {
-        run: run.to_owned(),
-        interval: Duration::from_millis(interval_ms),
-        follow,
-        duration: None,
-        until_gone: false,
-        host: true,
-        own_record: true,
-        roots: Roots::default(),
-        node: "here".into(),
-        stage: Some("test".into()),
-        peer: None,
-        command: vec!["weft".into(), "collect".into()],
-    }
-}
-
-/// A collector in a thread.
-struct Running {
-    stop: Stop,
-    thread: JoinHandle<(SampleRecord, Vec<String>)>,
-}
-
-fn start(options: Options) -> Running {
-    let collector = Collector::start(options).expect("a collector");
-    let stop = collector.stopper();
-    let thread = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        let record = collector.run(&mut |text| said.push(text.to_owned()));
-        (record, said)
-    });
-    Running { stop, thread }
-}
-
-impl Running {
-    /// Stops it, which takes less than a second; what it did and said.
-    fn stop(self) -> (SampleRecord, Vec<String>) {
-        let asked = Instant::now();
-        self.stop.stop();
-        let done = self.thread.join().expect("no panic");
-        assert!(asked.elapsed() < Duration::from_secs(1), "it took {:?}", asked.elapsed());
-        done
-    }
-
-    fn join(self) -> SampleRecord {
-        self.thread.join().expect("no panic").0
-    }
-}
-
-/// A program of a few lines, with its output in a pipe. Debian's interpreter: others may be scripts, whose children would be followed.
-fn python(program: &str) -> Child {
-    Command::new("/usr/bin/python3")
-        .args(["-S", "-c", program])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3 starts")
-}
-
-/// What such a program printed, as a number of nanoseconds. The process stays a zombie: nobody waits for it here.
-fn printed(child: &mut Child) -> f64 {
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut child.stdout.take().expect("piped"), &mut text).expect("read to its end");
-    text.trim().parse().unwrap_or_else(|_| panic!("a number: {text}"))
-}
-
-/// Burns CPU until its own clock says so, then prints what that clock says.
-fn burner(seconds: f64) -> Child {
-    python(&format!("import time\nwhile time.process_time() < {seconds}: pass\nprint(time.process_time_ns())"))
-}
-
-fn counters(run: &Path) -> Vec<Event> {
-    let trace = read_run(run).expect("readable");
-    assert_eq!(trace.damage.flaws, [], "{}", run.display());
-    trace.events.into_iter().filter(|event| event.phase == Phase::Counter).collect()
-}
-
-fn of(events: &[Event], pid: u32, name: &str) -> Vec<Event> {
-    events.iter().filter(|event| event.pid == i64::from(pid) && event.name == name).cloned().collect()
-}
-
-fn sum(events: &[Event], key: &str) -> f64 {
-    events.iter().filter_map(|event| event.arg(key)?.as_f64()).sum()
-}
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use support::{burner, counters, now_ns, of, options, printed, python, start, sum, wait_until};
 
 /// A process that burns one core for two seconds shows two seconds within one percent; intervals follow each other without a gap.
 #[test]
@@ -271,8 +182,27 @@ fn newcomers_are_found_at_once() {
     assert_eq!(sampled, group != Path::new("/"), "{}", group.display());
 }
 
-fn now_ns() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos() as i64
+/// A process that has slept for longer than newcomers are watched, and then becomes what the pattern wants, is found as well.
+#[test]
+fn an_exec_of_an_old_process_is_found() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mark = format!("86402.{}", std::process::id());
+    // The shell's own command line does not match: the number is put together in it.
+    let script = format!("read line; exec sleep {}${{line}}", &mark[..3]);
+    let mut shell = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().expect("sh starts");
+    let matching = Some(pattern(&format!("^sleep {mark}$")).expect("a pattern"));
+    let running = start(options(run.path(), 50, Follow { matching, ..Follow::default() }));
+    std::thread::sleep(Duration::from_millis(2500));
+    let became = now_ns();
+    let mut input = shell.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut input, format!("{}\n", &mark[3..]).as_bytes()).expect("written");
+    std::thread::sleep(Duration::from_millis(2200));
+    let (record, _) = running.stop();
+    shell.kill().expect("killed");
+    shell.wait().expect("waited");
+    assert_eq!(record.processes, 1);
+    let found = of(&counters(run.path()), shell.id(), "process").iter().filter_map(Event::end_ns).min();
+    assert!(found.expect("sampled") > became, "not before");
 }
 
 /// With both, a sentinel must match too; foreign ones are reported and stay.

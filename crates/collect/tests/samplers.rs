@@ -12,5 +12,7 @@ mod live;
 mod nonsense;
 #[path = "samplers/process.rs"]
 mod process;
+#[path = "samplers/still.rs"]
+mod still;
 #[path = "samplers/stub.rs"]
 mod stub;

@@ -115,7 +115,8 @@ impl Files {
         let mut failed = None;
         let mut readable = false;
         for (kind, file) in &self.files {
-            let text = match file.read(buffer) {
+            // Each of them is one record.
+            let text = match file.read_record(buffer) {
                 Ok(text) => text,
                 Err(error) => {
                     failed = Some(error);

@@ -9,6 +9,7 @@ use weftline_format::manifest::SampleRecord;
 
 use super::{Collector, Options};
 use crate::error::{CollectError, Result};
+use crate::schedule::prefer_promptness;
 
 /// Tells a collector to stop, from any thread.
 #[derive(Debug, Clone)]
@@ -58,6 +59,7 @@ impl Sampling {
             if word.within(quiet) {
                 return Ok(None);
             }
+            prefer_promptness();
             let mut collector = Collector::start_with(options, word)?;
             while collector.turn() {}
             if collector.ticks == 0 {

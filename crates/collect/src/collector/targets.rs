@@ -20,7 +20,8 @@ const TICK_NS: i64 = 10_000_000;
 #[derive(Debug)]
 struct Target {
     sampler: ProcessSampler,
-    known_as: Identity,
+    /// How often it had exec'd when it was introduced.
+    introduced: u32,
     /// Tells of its end; kept open for that alone.
     _end: Option<OwnedFd>,
     last: Moment,
@@ -81,17 +82,18 @@ impl Targets {
             let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
         }
         let now = Moment::now();
-        let known_as = sampler.identity().clone();
+        let start_ns = sampler.identity().start_ns;
         let mut last = now;
-        if known_as.start_ns >= self.began.real_ns - TICK_NS {
+        if start_ns >= self.began.real_ns - TICK_NS {
             sampler.count_from_birth();
-            let age = (now.real_ns - known_as.start_ns).max(0);
+            let age = (now.real_ns - start_ns).max(0);
             last = Moment { steady_ns: now.steady_ns - age, real_ns: now.real_ns - age };
         }
-        writer.introduce(self.introduction(&known_as, now.real_ns));
+        let introduced = sampler.execs();
+        writer.introduce(self.introduction(sampler.identity(), now.real_ns));
         sampler.describe(now.real_ns, writer);
         sampler.sample(now.since(&last), writer)?;
-        self.by_pid.insert(pid, Target { sampler, known_as, _end: end, last: now });
+        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now });
         self.followed += 1;
         Ok(())
     }
@@ -110,14 +112,14 @@ impl Targets {
                 continue;
             }
             target.last = now;
-            if *target.sampler.identity() != target.known_as {
-                target.known_as = target.sampler.identity().clone();
+            if target.sampler.execs() != target.introduced {
+                target.introduced = target.sampler.execs();
                 renamed.push(*pid);
             }
         }
         for pid in renamed {
             if let Some(target) = self.by_pid.get(&pid) {
-                writer.introduce(self.introduction(&target.known_as, target.last.real_ns));
+                writer.introduce(self.introduction(target.sampler.identity(), target.last.real_ns));
             }
         }
         gone
@@ -128,7 +130,7 @@ impl Targets {
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
         let now = Moment::now();
         let at = now.since(&target.last);
-        let seen = target.sampler.sample(at, writer).is_ok();
+        let seen = target.sampler.sample_last(at, writer).is_ok();
         let unseen_ns = if seen { 0 } else { at.length_ns() };
         let totals = target.sampler.last_totals();
         let values = [
@@ -143,7 +145,7 @@ impl Targets {
             self.unseen_ends += 1;
             self.unseen_ns += unseen_ns;
         }
-        if let Some(parent) = self.by_pid.get_mut(&target.known_as.ppid) {
+        if let Some(parent) = self.by_pid.get_mut(&target.sampler.identity().ppid) {
             parent.sampler.discount(&totals);
         }
     }

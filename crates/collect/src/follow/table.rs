@@ -1,7 +1,8 @@
 //! The processes of a machine: who is new, and who is whose child.
 //!
-//! Listing `/proc` costs about a microsecond per process, so it is done in full once a second only. In between, the kernel's last pid
-//! (`/proc/loadavg`) tells whether anything was started at all, and only what came behind the last pid of before is listed.
+//! Listing `/proc` costs about a microsecond per process, so it is done in full once a second only, and once in ten where nothing is
+//! started. In between, the kernel's last pid (`/proc/loadavg`) tells whether anything was started at all, and only what came behind the
+//! last pid of before is listed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -12,11 +13,15 @@ use regex::Regex;
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
 
 use crate::error::{CollectError, Result};
+use crate::process::CpuClock;
 use crate::read::{Kept, number, words};
 use crate::roots::Roots;
 
 /// A second, after which all processes are looked at again: a pattern may match after an exec, a control group may be entered.
 const ROUND_NS: i64 = 1_000_000_000;
+/// Where the last pid stays as it is, all processes are listed so seldom: what was put at a pid of its choice (`clone3`'s `set_tid`, for
+/// restored checkpoints) does not show there.
+const QUIET_ROUND_NS: i64 = 10_000_000_000;
 /// A process that is younger is looked at every time: most exec right after they were forked.
 const YOUNG_NS: i64 = 2_000_000_000;
 
@@ -29,6 +34,20 @@ pub(super) struct Known {
     first_seen_ns: i64,
     /// A thread of the kernel, or a process that has ended and was not waited for: nothing to be followed.
     inert: bool,
+    /// Its CPU clock, and where that stood when it was last shown: a process that has not run since has not exec'd.
+    clock: CpuClock,
+    shown_at: Option<u64>,
+}
+
+/// Whom to show of the processes that are not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Curiosity {
+    /// Nobody.
+    None,
+    /// Those whose name or command line may have changed.
+    Execs,
+    /// All, for what may change without them: somebody puts them into a control group.
+    All,
 }
 
 /// All processes.
@@ -38,6 +57,13 @@ pub(super) struct Table {
     loadavg: Option<Kept>,
     known: HashMap<u32, Known>,
     last_pid: u64,
+    /// The last pid at the last full listing, and whether it was the same at the one before: processes that were just being made then
+    /// may be missing in one listing, not in two.
+    listed_pid: Option<u64>,
+    is_quiet: bool,
+    /// Counts what came and went.
+    generation: u64,
+    own_pids: bool,
     /// The place of a pid in the listing, less the pid: places of the kernel's listing are pids and a constant.
     offset: Option<u64>,
     listed_ns: i64,
@@ -88,6 +114,10 @@ impl Table {
             loadavg: Kept::open(roots.proc.join("loadavg")).ok(),
             known: HashMap::new(),
             last_pid: 0,
+            listed_pid: None,
+            is_quiet: false,
+            generation: 0,
+            own_pids: roots.own_pids(),
             offset: None,
             listed_ns: i64::MIN,
             looked_ns: i64::MIN,
@@ -102,18 +132,23 @@ impl Table {
         self.is_new
     }
 
+    /// Changes with every process that came or went.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Finds new processes, and shows those to `look` that may have become interesting: new and young ones every time, all others once
-    /// a second, spread over the calls. Without curiosity nobody is shown.
+    /// a second, spread over the calls; of both, where only an exec is of interest, those that have run since.
     pub(super) fn look(
         &mut self,
         now_ns: i64,
-        curious: bool,
+        curiosity: Curiosity,
         followed: &BTreeSet<u32>,
         look: &mut dyn FnMut(&mut Look<'_>),
     ) {
         self.is_new = false;
         self.list_new(now_ns);
-        if !curious {
+        if curiosity == Curiosity::None {
             return;
         }
         let passed = now_ns.saturating_sub(self.looked_ns).min(ROUND_NS);
@@ -125,12 +160,20 @@ impl Table {
             passed == ROUND_NS || if from <= to { (from..to).contains(&place) } else { place >= from || place < to }
         };
         let mut shown = Look { proc: &self.proc, pid: 0, buffer: std::mem::take(&mut self.buffer) };
-        for (pid, known) in &self.known {
+        for (pid, known) in &mut self.known {
             let due = now_ns - known.first_seen_ns < YOUNG_NS || turn(*pid);
-            if due && !known.inert && !followed.contains(pid) {
-                shown.pid = *pid;
-                look(&mut shown);
+            if !due || known.inert || followed.contains(pid) {
+                continue;
             }
+            if curiosity == Curiosity::Execs {
+                let clock_ns = known.clock.now_ns();
+                if clock_ns.is_some() && clock_ns == known.shown_at {
+                    continue;
+                }
+                known.shown_at = clock_ns;
+            }
+            shown.pid = *pid;
+            look(&mut shown);
         }
         self.buffer = shown.buffer;
     }
@@ -144,8 +187,8 @@ impl Table {
 
     fn list_new(&mut self, now_ns: i64) {
         let last_pid = self.read_last_pid();
-        let full =
-            now_ns.saturating_sub(self.listed_ns) >= ROUND_NS || last_pid.is_none_or(|last| last < self.last_pid);
+        let round = if self.is_quiet && last_pid == self.listed_pid { QUIET_ROUND_NS } else { ROUND_NS };
+        let full = now_ns.saturating_sub(self.listed_ns) >= round || last_pid.is_none_or(|last| last < self.last_pid);
         if !full && last_pid == Some(self.last_pid) {
             return;
         }
@@ -156,14 +199,19 @@ impl Table {
         let listed = self.list(place);
         if full {
             self.listed_ns = now_ns;
+            self.is_quiet = last_pid.is_some() && last_pid == self.listed_pid;
+            self.listed_pid = last_pid;
             let alive: BTreeSet<u32> = listed.iter().copied().collect();
+            let before = self.known.len();
             self.known.retain(|pid, _| alive.contains(pid));
+            self.generation += u64::from(self.known.len() != before);
         }
         for pid in listed {
             if !self.known.contains_key(&pid)
                 && let Some(known) = self.read(pid)
             {
                 self.known.insert(pid, Known { first_seen_ns: now_ns, ..known });
+                self.generation += 1;
             }
         }
     }
@@ -213,6 +261,8 @@ impl Table {
             start,
             first_seen_ns: 0,
             inert: ended || pid == 2 || parent == 2,
+            clock: CpuClock::of(self.own_pids.then_some(pid)),
+            shown_at: None,
         })
     }
 
@@ -254,7 +304,7 @@ impl Table {
     }
 
     pub(super) fn forget(&mut self, pid: u32) {
-        self.known.remove(&pid);
+        self.generation += u64::from(self.known.remove(&pid).is_some());
     }
 }
 

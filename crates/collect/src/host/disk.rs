@@ -34,7 +34,7 @@ impl Disks {
     }
 
     pub(super) fn sample(&mut self, at: Interval, buffer: &mut Vec<u8>, sink: &mut dyn Sink) {
-        let Ok(text) = self.file.read(buffer) else { return };
+        let Ok(text) = self.file.read_short_records(buffer) else { return };
         let mut next = 0;
         for line in lines(text) {
             let mut words = words(line).skip(2);

@@ -132,7 +132,7 @@ impl Memory {
         if self.before.is_some_and(|(last, _)| within(last, at.end_ns, PAGING_PERIOD_NS)) {
             return;
         }
-        let Some(Ok(text)) = self.paging.as_ref().map(|file| file.read(buffer)) else { return };
+        let Some(Ok(text)) = self.paging.as_ref().map(|file| file.read_short_records(buffer)) else { return };
         let mut now = [None; PAGING.len()];
         let mut missing = PAGING.len();
         for line in lines(text) {

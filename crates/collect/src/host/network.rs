@@ -37,7 +37,7 @@ impl Network {
     }
 
     pub(super) fn sample(&mut self, at: Interval, buffer: &mut Vec<u8>, sink: &mut dyn Sink) {
-        let Ok(text) = self.file.read(buffer) else { return };
+        let Ok(text) = self.file.read_short_records(buffer) else { return };
         for line in lines(text) {
             // `eth0: 12`, or `eth0:12` where the number is long. Aliases (`eth0:1`) have no counters of their own.
             let Some(colon) = memchr::memchr(b':', line) else { continue };

@@ -21,9 +21,30 @@ use crate::roots::Roots;
 /// A reading costs about three microseconds per thread.
 const MOST_THREADS: u64 = 64;
 
+/// The CPU clock of a process: stands still while none of its threads runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuClock {
+    clock: Option<ClockId>,
+}
+
+impl CpuClock {
+    /// No clock without a pid, or for one that is not there.
+    pub(crate) fn of(pid: Option<u32>) -> CpuClock {
+        let number = pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
+        CpuClock { clock: number.and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok()) }
+    }
+
+    /// Nothing where there is no clock, or no process any more.
+    pub(crate) fn now_ns(self) -> Option<u64> {
+        let time = self.clock?.now().ok()?;
+        let seconds = u64::try_from(time.tv_sec()).ok()?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct CpuTime {
-    clock: Option<ClockId>,
+    clock: CpuClock,
     /// Last reading of each live thread.
     threads: HashMap<u32, u64>,
     /// What threads had used that are gone.
@@ -33,16 +54,13 @@ pub(super) struct CpuTime {
 
 impl CpuTime {
     pub(super) fn new(roots: &Roots, pid: u32) -> CpuTime {
-        let number = i32::try_from(pid).ok().filter(|pid| *pid > 0 && roots.own_pids());
-        let clock = number.and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
+        let clock = CpuClock::of(roots.own_pids().then_some(pid));
         CpuTime { clock, threads: HashMap::new(), gone_ns: 0, last_ns: 0 }
     }
 
     /// By the process's clock.
     pub(super) fn clock_ns(&self) -> Option<u64> {
-        let time = self.clock?.now().ok()?;
-        let seconds = u64::try_from(time.tv_sec()).ok()?;
-        seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
+        self.clock.now_ns()
     }
 
     /// By the threads' files.

@@ -4,6 +4,9 @@
 //! threads every second, one of 160 every ten. `smaps_rollup` walks the page tables and holds the process's memory map meanwhile, against
 //! its own page faults; it is read every five seconds, and only of processes up to 64 MiB, where the walk takes some 100 µs.
 //! The sample's interval is that of the readings. What a thread did after its last reading is not seen when it ends.
+//!
+//! A process that has not run since the last reading has switched and opened nothing: it is not read again. Its proportional set size may
+//! change all the same, since others come and go that share its pages; it is then read once a minute.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -17,6 +20,7 @@ use crate::sample::{Interval, Sink, Subject, Value};
 const PERIOD_NS: i64 = 1_000_000_000;
 const THREADS_PER_PERIOD: u64 = 16;
 const SET_SIZE_PERIOD_NS: i64 = 5_000_000_000;
+const STILL_SET_SIZE_PERIOD_NS: i64 = 60_000_000_000;
 const LARGEST_SET: u64 = 64 << 20;
 
 #[derive(Debug, Default)]
@@ -24,41 +28,51 @@ pub(super) struct Details {
     last_ns: Option<i64>,
     last_set_ns: Option<i64>,
     threads: HashMap<u32, (u64, u64)>,
+    /// Whether the process has run since the last reading.
+    moved: bool,
+    open_files: Option<u64>,
+    /// Whether the directory is one of the kernel's; asked once.
+    on_proc: Option<bool>,
+}
+
+/// The process at hand.
+pub(super) struct Of<'p> {
+    pub(super) pid: u32,
+    pub(super) directory: BorrowedFd<'p>,
+    pub(super) stat: &'p Stat,
+    /// It has not run since the sample before.
+    pub(super) still: bool,
 }
 
 impl Details {
-    pub(super) fn sample(
-        &mut self,
-        pid: u32,
-        directory: BorrowedFd<'_>,
-        stat: &Stat,
-        at: Interval,
-        buffer: &mut Vec<u8>,
-        sink: &mut dyn Sink,
-    ) {
-        let threads = i64::try_from(stat.threads.div_ceil(THREADS_PER_PERIOD).clamp(1, 1 << 20)).unwrap_or(1);
+    pub(super) fn sample(&mut self, of: &Of<'_>, at: Interval, buffer: &mut Vec<u8>, sink: &mut dyn Sink) {
+        self.moved |= !of.still;
+        let threads = i64::try_from(of.stat.threads.div_ceil(THREADS_PER_PERIOD).clamp(1, 1 << 20)).unwrap_or(1);
         if self.last_ns.is_some_and(|last| within(last, at.end_ns, PERIOD_NS.saturating_mul(threads))) {
             return;
         }
         let interval = Interval { start_ns: self.last_ns.unwrap_or(at.start_ns), end_ns: at.end_ns };
         let first = self.last_ns.is_none();
         self.last_ns = Some(at.end_ns);
+        let moved = std::mem::take(&mut self.moved);
         let mut values = [("", Value::Unsigned(0)); 5];
         let mut known = 0;
         let mut put = |name: &'static str, value: u64| {
             values[known] = (name, Value::Unsigned(value));
             known += 1;
         };
-        if let Some((voluntary, involuntary)) = self.switches(pid, directory, stat, buffer)
+        let switches = if moved { self.switches(of, buffer) } else { (!self.threads.is_empty()).then_some((0, 0)) };
+        if let Some((voluntary, involuntary)) = switches
             && !first
         {
             put("voluntary_switches", voluntary);
             put("involuntary_switches", involuntary);
         }
-        let set_due = !self.last_set_ns.is_some_and(|last| within(last, at.end_ns, SET_SIZE_PERIOD_NS));
-        if set_due && stat.rss_bytes > 0 && stat.rss_bytes <= LARGEST_SET {
+        let set_period = if moved { SET_SIZE_PERIOD_NS } else { STILL_SET_SIZE_PERIOD_NS };
+        let set_due = !self.last_set_ns.is_some_and(|last| within(last, at.end_ns, set_period));
+        if set_due && of.stat.rss_bytes > 0 && of.stat.rss_bytes <= LARGEST_SET {
             self.last_set_ns = Some(at.end_ns);
-            let (proportional, swapped) = set_size(directory, buffer);
+            let (proportional, swapped) = set_size(of.directory, buffer);
             if let Some(proportional) = proportional {
                 put("pss_bytes", proportional);
             }
@@ -66,29 +80,38 @@ impl Details {
                 put("swap_bytes", swapped);
             }
         }
-        if let Some(files) = open_files(directory) {
+        if moved {
+            self.open_files = self.count_open_files(of.directory);
+        }
+        if let Some(files) = self.open_files {
             put("open_files", files);
         }
         if known > 0 {
-            sink.counter(Subject::Process(pid), "process", "detail", interval, &values[..known]);
+            sink.counter(Subject::Process(of.pid), "process", "detail", interval, &values[..known]);
+        }
+    }
+
+    /// The number of open files. Linux 6.2 and later tell it as the size of the directory; before, they are counted.
+    fn count_open_files(&mut self, directory: BorrowedFd<'_>) -> Option<u64> {
+        let found = rustix::fs::statat(directory, "fd", AtFlags::empty()).ok()?;
+        let on_proc = *self.on_proc.get_or_insert_with(|| {
+            rustix::fs::fstatfs(directory).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+        });
+        match u64::try_from(found.st_size) {
+            Ok(size) if size > 0 && on_proc => Some(size),
+            _ => Some(numbers_in(directory, "fd")?.len() as u64),
         }
     }
 
     /// Switches of all threads since the last reading; those of a thread that was not there count from its start.
-    fn switches(
-        &mut self,
-        pid: u32,
-        directory: BorrowedFd<'_>,
-        stat: &Stat,
-        buffer: &mut Vec<u8>,
-    ) -> Option<(u64, u64)> {
-        let alone = stat.threads <= 1;
-        let threads = if alone { vec![pid] } else { threads(directory)? };
+    fn switches(&mut self, of: &Of<'_>, buffer: &mut Vec<u8>) -> Option<(u64, u64)> {
+        let alone = of.stat.threads <= 1;
+        let threads = if alone { vec![of.pid] } else { threads(of.directory)? };
         let mut now = HashMap::with_capacity(threads.len());
         let (mut voluntary, mut involuntary) = (0u64, 0u64);
         for thread in threads {
             let name = if alone { "status".to_owned() } else { format!("task/{thread}/status") };
-            let Ok(file) = Kept::open_at(directory, &name) else { continue };
+            let Ok(file) = Kept::open_at(of.directory, &name) else { continue };
             let Ok(text) = file.read_record(buffer) else { continue };
             // They are the last lines of a long file.
             let Some(start) = memchr::memmem::rfind(text, b"\nvoluntary_ctxt_switches") else { continue };
@@ -127,14 +150,4 @@ fn numbers_in(directory: BorrowedFd<'_>, name: &str) -> Option<Vec<u32>> {
 /// Ids of a process's threads.
 pub(super) fn threads(directory: BorrowedFd<'_>) -> Option<Vec<u32>> {
     numbers_in(directory, "task")
-}
-
-/// The number of open files. Linux 6.2 and later tell it as the size of the directory; before, they are counted.
-fn open_files(directory: BorrowedFd<'_>) -> Option<u64> {
-    let found = rustix::fs::statat(directory, "fd", AtFlags::empty()).ok()?;
-    let on_proc = rustix::fs::fstatfs(directory).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC);
-    match u64::try_from(found.st_size) {
-        Ok(size) if size > 0 && on_proc => Some(size),
-        _ => Some(numbers_in(directory, "fd")?.len() as u64),
-    }
 }

@@ -169,3 +169,29 @@ fn a_tail_that_cannot_be_written_costs_what_there_is_no_room_for() {
     assert_eq!(writer.finish(), Counts { samples: 3, lost: 4 });
     assert_eq!(rounds(run.path()), [0, 1, 6]);
 }
+
+/// The names of many processes would be most of a member that ends where others do.
+#[test]
+fn members_of_many_processes_are_longer() {
+    let run = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(run.path());
+    let subjects: Vec<Subject> = (1..=1000).map(Subject::Process).collect();
+    for pid in 1..=1000 {
+        let cmd = vec!["x".repeat(200)];
+        writer.introduce(Identity { pid, host: "h".into(), cmd, ..Identity::default() });
+    }
+    for round in 0..4 {
+        tick(&mut writer, round, &subjects);
+        assert!(writer.lines.len() > MEMBER_TEXT && !writer.path().exists());
+    }
+    while !writer.path().exists() {
+        tick(&mut writer, 4, &subjects);
+        assert!(writer.lines.len() <= MOST_MEMBER_TEXT);
+    }
+    assert_eq!((writer.names_text, writer.sequence), (0, 1));
+    tick(&mut writer, 5, &subjects);
+    writer.finish();
+    let all = read_run(run.path()).expect("readable");
+    assert_eq!(all.damage.flaws, []);
+    assert_eq!(all.events.iter().filter_map(Identity::from_event).filter(|identity| identity.pid == 7).count(), 2);
+}
