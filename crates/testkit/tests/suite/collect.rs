@@ -1,5 +1,7 @@
 //! `weft collect` as a process: what it says, how it ends, what it leaves; and the samples that `weft run` takes.
 
+mod oracles;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -329,64 +331,6 @@ fn programs_are_sampled() {
             );
         }
     }
-}
-
-/// The values agree with those of sysstat and procps over the same time: shares of processors with mpstat and vmstat, a process with pidstat.
-#[test]
-fn other_tools_agree() {
-    let scratch = Scratch::new("collect-oracle");
-    let run = scratch.join("run");
-    let work = scratch.dir("oracle");
-    let burner = "import time\nwhile True:\n  end = time.process_time() + 0.02\n  while time.process_time() < end: pass\n  time.sleep(0.02)";
-    let load = Job::new(["python3", "-S", "-c", burner], &scratch.dir("load")).start();
-    let collector = started(&scratch, &["--interval", "100ms", "--tree", &load.pid().to_string()], &run);
-    let script = format!(
-        "mpstat 3 1 > mpstat & pidstat -u -p {} 3 1 > pidstat & vmstat -n 3 2 > vmstat & date +%s%N; wait; date +%s%N",
-        load.pid()
-    );
-    let oracle = Job::new(["bash", "-c", &script], &work).run();
-    signal(collector.pid(), Signal::TERM);
-    assert_eq!(collector.finish().status, 0);
-    let text = String::from_utf8_lossy(&oracle.stdout).into_owned();
-    let times: Vec<i64> = text.split_whitespace().map(|word| word.parse().expect("a time")).collect();
-    let words = |file: &str, line: &str| -> Vec<f64> {
-        let text = fs::read_to_string(work.join(file)).expect(file);
-        let line =
-            text.lines().rfind(|found| found.contains(line)).unwrap_or_else(|| panic!("{file}: {text}")).to_owned();
-        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
-    };
-    let trace = reader::read_run(&run).expect("readable");
-    // The mean of a value over the time that the tools looked at, weighted by the length of the intervals.
-    let mean = |pid: i64, name: &str, keys: &[&str]| {
-        let inside = trace.events.iter().filter(|event| {
-            event.phase == Phase::Counter
-                && event.pid == pid
-                && event.name == name
-                && event.start_ns >= Some(times[0])
-                && event.end_ns() <= Some(times[1])
-        });
-        let (mut sum, mut length) = (0.0, 0.0);
-        for event in inside {
-            let dur = event.dur_ns.unwrap_or(0) as f64;
-            sum += dur * keys.iter().filter_map(|key| event.arg(key)?.as_f64()).sum::<f64>();
-            length += dur;
-        }
-        assert!(length > 2e9, "{name}: samples of {length} ns");
-        sum / length
-    };
-    let mpstat = words("mpstat", "all");
-    let [.., idle] = mpstat[..] else { panic!("{mpstat:?}") };
-    let near = |what: &str, ours: f64, theirs: f64, within: f64| {
-        assert!((ours - theirs).abs() <= within, "{what}: {ours} and {theirs}");
-    };
-    near("idle by mpstat", mean(0, "cpu", &["idle_pct"]), idle, 6.0);
-    let skip = mpstat.len() - 10;
-    near("user and nice by mpstat", mean(0, "cpu", &["user_pct", "nice_pct"]), mpstat[skip] + mpstat[skip + 1], 6.0);
-    near("system by mpstat", mean(0, "cpu", &["system_pct"]), mpstat[skip + 2], 6.0);
-    let vmstat: Vec<f64> = words("vmstat", "");
-    near("idle by vmstat", mean(0, "cpu", &["idle_pct"]), vmstat[14], 7.0);
-    let pidstat = words("pidstat", "Average");
-    near("a process by pidstat", mean(i64::from(load.pid()), "process", &["cpu_pct"]), pidstat[pidstat.len() - 1], 6.0);
 }
 
 /// No hook can be in a static program; the kernel sees what it does. Where the kernel lets nobody look, one sentence says so and the
