@@ -3,6 +3,7 @@
 //! `weft collect` runs it in the foreground, `weft run` in a thread of its own ([`Sampling`]) that opens nothing before the program has
 //! run for a while, so that short programs do not pay for it.
 
+mod crowd;
 mod office;
 mod sampling;
 mod targets;
@@ -27,9 +28,11 @@ use crate::gpu::{DeviceSampler, GpuSampler};
 use crate::host::HostSampler;
 use crate::node;
 use crate::own::Own;
+use crate::read::raise_open_files;
 use crate::roots::Roots;
 use crate::writer::SampleWriter;
 
+use crowd::{Crowd, is_crowded};
 use office::Office;
 pub use sampling::{Sampling, Stop};
 use targets::Targets;
@@ -126,6 +129,8 @@ impl Collector {
         }
         let began = Moment::now();
         let own = Own::read();
+        // Every followed process takes a few.
+        let limit = raise_open_files();
         let follower = Follower::new(options.follow.clone(), &options.roots)?;
         let mut groups = Vec::new();
         for group in &options.follow.groups {
@@ -146,7 +151,7 @@ impl Collector {
         if let Some(sentinels) = follower.sentinel_events() {
             watch(sentinels, SENTINEL)?;
         }
-        let targets = Targets::new(&options.roots, &own, began);
+        let targets = Targets::new(&options.roots, &own, began, Crowd::new(limit));
         let mut collector = Collector {
             facts: None,
             options,
@@ -171,6 +176,11 @@ impl Collector {
             kernel: None,
         };
         collector.look(&began);
+        if collector.targets.is_empty() && collector.targets.crowd.outside() > 0 {
+            let limit = collector.targets.crowd.limit();
+            collector.discard();
+            return Err(CollectError::NoRoom(limit));
+        }
         collector.write_record(State::Open)?;
         Ok(collector)
     }
@@ -224,18 +234,22 @@ impl Collector {
     /// What the user should know, each thing once.
     pub fn take_messages(&mut self) -> Vec<String> {
         self.messages.append(&mut self.follower.take_messages());
+        self.messages.extend(self.targets.crowd.take_message());
         self.messages.extend(self.writer.take_trouble());
         std::mem::take(&mut self.messages)
     }
 
     /// Samples until it is told to stop, its time is over or nobody is left. `say` gets what the user should know.
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> SampleRecord {
-        while self.turn() {
+        loop {
+            let go_on = self.turn();
             for message in self.take_messages() {
                 say(&message);
             }
+            if !go_on {
+                return self.finish();
+            }
         }
-        self.finish()
     }
 
     /// Waits for something and does what is to be done; whether to go on.
@@ -283,15 +297,16 @@ impl Collector {
 
     /// Samples everything.
     fn look(&mut self, at: &Moment) {
-        for pid in self.follower.discover(at.steady_ns) {
-            self.add(pid);
-        }
+        // The host's files come first: processes take what is left of the descriptors.
         if self.options.host && self.host.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
             self.asked_ns = at.steady_ns;
             self.office = Office::take(&self.options.run, &self.own.host);
             if self.office.is_some() {
                 self.open_host(*at);
             }
+        }
+        for pid in self.follower.discover(at.steady_ns) {
+            self.add(pid);
         }
         if let Some(facts) = self.facts.as_ref().and_then(|facts| facts.try_recv().ok()) {
             self.writer.host_fact("node", at.real_ns, &facts);
@@ -355,9 +370,17 @@ impl Collector {
     }
 
     fn add(&mut self, pid: u32) {
-        if self.targets.add(pid, &self.events, FIRST_PID + u64::from(pid), &mut self.writer).is_err() {
-            self.follower.refused(pid);
-            return;
+        match self.targets.add(pid, &self.events, FIRST_PID + u64::from(pid), &mut self.writer) {
+            Ok(()) => {}
+            Err(error) if is_crowded(&error) => {
+                self.targets.crowd.turn_away(pid);
+                self.follower.postponed(pid);
+                return;
+            }
+            Err(_) => {
+                self.follower.refused(pid);
+                return;
+            }
         }
         self.follow_in_kernel(pid);
         self.sample_group_of(pid);
@@ -370,7 +393,9 @@ impl Collector {
         let name = name.to_string_lossy();
         let is_known = self.groups.iter().any(|group| group.name() == name);
         if name != "/" && !is_known && self.groups.len() < MOST_GROUPS {
-            self.groups.extend(CgroupSampler::of_process(roots, pid));
+            let group = CgroupSampler::of_process(roots, pid);
+            // Up to ten files, which must not be the last ones.
+            self.groups.extend(group.into_iter().filter(|_| self.targets.crowd.has_room(&self.events)));
         }
     }
 
@@ -439,6 +464,7 @@ impl Collector {
             samples: 0,
             lost: BTreeMap::new(),
             processes: self.targets.followed,
+            not_followed: self.targets.crowd.outside(),
             unseen_ends: self.targets.unseen_ends,
             unseen_ns: self.targets.unseen_ns,
             cpu_ns: (cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec) as u64,

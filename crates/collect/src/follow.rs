@@ -48,6 +48,20 @@ impl Follow {
         self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
     }
 
+    /// Whether all that is asked for by name is there, which is asked before anything is made for it. The directory of sentinels is made.
+    pub fn verify(&self, roots: &Roots) -> Result<()> {
+        self.verify_in(&Table::open(roots)?, roots)?;
+        self.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
+        Ok(())
+    }
+
+    fn verify_in(&self, table: &Table, roots: &Roots) -> Result<()> {
+        if let Some(pid) = self.trees.iter().find(|pid| table.read(**pid).is_none()) {
+            return Err(CollectError::NoProcess(*pid));
+        }
+        self.groups.iter().try_for_each(|group| group.verify(roots))
+    }
+
     /// In words, for the line that a collector starts with.
     pub fn describe(&self) -> String {
         let mut parts = Vec::new();
@@ -92,15 +106,8 @@ impl Follower {
     /// Looks at the machine for the first time.
     pub fn new(wishes: Follow, roots: &Roots) -> Result<Follower> {
         let table = Table::open(roots)?;
+        wishes.verify_in(&table, roots)?;
         let sentinels = wishes.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
-        for pid in &wishes.trees {
-            if table.read(*pid).is_none() {
-                return Err(CollectError::NoProcess(*pid));
-            }
-        }
-        for group in &wishes.groups {
-            group.verify(roots)?;
-        }
         let own = table.ancestry(std::process::id());
         Ok(Follower {
             wishes,
@@ -195,6 +202,14 @@ impl Follower {
     /// The process could not be opened: it is not followed after all.
     pub fn refused(&mut self, pid: u32) {
         self.followed.remove(&pid);
+    }
+
+    /// There is no room for the process yet: it stays wanted.
+    pub fn postponed(&mut self, pid: u32) {
+        self.followed.remove(&pid);
+        if let Some(sentinels) = &mut self.sentinels {
+            sentinels.wait_for(pid);
+        }
     }
 
     /// What the user should know; each thing once.

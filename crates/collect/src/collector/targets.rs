@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weftline_format::identity;
 
+use super::crowd::Crowd;
 use crate::clock::Moment;
 use crate::own::Own;
 use crate::process::{Identity, ProcessSampler};
@@ -33,6 +35,7 @@ pub(super) struct Targets {
     roots: Roots,
     own: Own,
     began: Moment,
+    pub(super) crowd: Crowd,
     /// Processes that were followed so far.
     pub(super) followed: u64,
     /// Of those that ended, how many were gone before the last look, and their time since the one before it.
@@ -41,12 +44,13 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(roots: &Roots, own: &Own, began: Moment) -> Targets {
+    pub(super) fn new(roots: &Roots, own: &Own, began: Moment, crowd: Crowd) -> Targets {
         Targets {
             by_pid: BTreeMap::new(),
             roots: roots.clone(),
             own: own.clone(),
             began,
+            crowd,
             followed: 0,
             unseen_ends: 0,
             unseen_ns: 0,
@@ -66,7 +70,8 @@ impl Targets {
         self.by_pid.contains_key(&pid)
     }
 
-    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at.
+    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at, or that there is no
+    /// room for it.
     pub(super) fn add(
         &mut self,
         pid: u32,
@@ -74,8 +79,14 @@ impl Targets {
         data: u64,
         writer: &mut SampleWriter,
     ) -> std::io::Result<()> {
+        if self.crowd.is_full() {
+            return Err(Errno::MFILE.into());
+        }
         let mut sampler = ProcessSampler::open(&self.roots, pid)?;
-        let end = if self.roots.proc == Roots::default().proc { end_of(pid) } else { None };
+        let end = if self.roots.own_pids() { end_of(pid)? } else { None };
+        if !self.crowd.has_room(ends) {
+            return Err(Errno::MFILE.into());
+        }
         if let Some(end) = &end {
             // Without it the end is noticed at the next tick.
             let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
@@ -93,6 +104,7 @@ impl Targets {
         sampler.sample(now.since(&last), writer)?;
         self.by_pid.insert(pid, Target { sampler, known_as, _end: end, last: now });
         self.followed += 1;
+        self.crowd.let_in(pid);
         Ok(())
     }
 
@@ -126,6 +138,7 @@ impl Targets {
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
     pub(super) fn end(&mut self, pid: u32, writer: &mut SampleWriter) {
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
+        self.crowd.someone_left();
         let now = Moment::now();
         let at = now.since(&target.last);
         let seen = target.sampler.sample(at, writer).is_ok();
@@ -165,6 +178,12 @@ impl Targets {
     }
 }
 
-fn end_of(pid: u32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+/// What tells of a process's end; nothing where the kernel has no such thing. An error says that there is no descriptor for it.
+fn end_of(pid: u32) -> std::io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(end) => Ok(Some(end)),
+        Err(error @ (Errno::MFILE | Errno::NFILE)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
 }

@@ -71,7 +71,7 @@ impl Sentinels {
                 false
             }
             answer => {
-                if now_ns - *since >= PATIENCE_NS || answer.is_none() {
+                if now_ns.saturating_sub(*since) >= PATIENCE_NS || answer.is_none() {
                     reports.push((*pid, answer));
                 }
                 answer.is_some()
@@ -83,6 +83,13 @@ impl Sentinels {
             self.report(&pid.to_string(), why);
         }
         chosen
+    }
+
+    /// A process that was chosen is chosen again at the next look, if it was by its sentinel.
+    pub(super) fn wait_for(&mut self, pid: u32) {
+        if self.directory.join(pid.to_string()).exists() {
+            self.waiting.insert(pid, i64::MAX);
+        }
     }
 
     /// A followed process has ended; if its sentinel is still there, that is its maker's business.

@@ -223,6 +223,8 @@ pub struct SampleRecord {
     pub lost: BTreeMap<String, u64>,
     /// Processes that were followed.
     pub processes: u64,
+    /// Processes that should have been followed and could not be, because too many files were open.
+    pub not_followed: u64,
     /// Of those that ended, how many were gone before a last look.
     pub unseen_ends: u64,
     /// Time of such processes between their last sample and their end.
