@@ -62,6 +62,8 @@ pub struct Options {
     pub host: bool,
     /// Ends when nobody is left of the trees that it follows.
     pub until_gone: bool,
+    /// Asks the kernel for its records of processes that end, which tell the CPU time of those that nobody could look at in time.
+    pub exit_records: bool,
     /// Writes a manifest record of its own; a supervisor's thread leaves that to the supervisor.
     pub own_record: bool,
     /// Where `/proc` and `/sys` are.
@@ -151,7 +153,7 @@ impl Collector {
         if let Some(sentinels) = follower.sentinel_events() {
             watch(sentinels, SENTINEL)?;
         }
-        let targets = Targets::new(&options.roots, &own, began, Crowd::new(limit));
+        let targets = Targets::new(&options.roots, &own, began, Crowd::new(limit), options.exit_records);
         let mut collector = Collector {
             facts: None,
             options,
@@ -465,6 +467,7 @@ impl Collector {
             lost: BTreeMap::new(),
             processes: self.targets.followed,
             not_followed: self.targets.crowd.outside(),
+            told_ends: self.targets.told_ends,
             unseen_ends: self.targets.unseen_ends,
             unseen_ns: self.targets.unseen_ns,
             cpu_ns: (cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec) as u64,

@@ -10,6 +10,7 @@ use weftline_format::identity;
 
 use super::crowd::Crowd;
 use crate::clock::Moment;
+use crate::exits::Exits;
 use crate::own::Own;
 use crate::process::{Identity, ProcessSampler};
 use crate::roots::Roots;
@@ -26,6 +27,17 @@ struct Target {
     /// Tells of its end; kept open for that alone.
     _end: Option<OwnedFd>,
     last: Moment,
+    /// By the kernel's record of its end.
+    told_cpu_ns: Option<u64>,
+}
+
+/// Whether the kernel tells of ends. It is asked when the first process is followed.
+#[derive(Debug)]
+enum Hearing {
+    NotYet,
+    Listening(Exits),
+    /// Nobody wants to know, or the kernel does not tell us.
+    Deaf,
 }
 
 /// All of them.
@@ -36,21 +48,26 @@ pub(super) struct Targets {
     own: Own,
     began: Moment,
     pub(super) crowd: Crowd,
+    exits: Hearing,
     /// Processes that were followed so far.
     pub(super) followed: u64,
-    /// Of those that ended, how many were gone before the last look, and their time since the one before it.
+    /// Of those that were gone before the last look, how many the kernel told the CPU time of.
+    pub(super) told_ends: u64,
+    /// How many others were gone before the last look, and their time since the one before it.
     pub(super) unseen_ends: u64,
     pub(super) unseen_ns: u64,
 }
 
 impl Targets {
-    pub(super) fn new(roots: &Roots, own: &Own, began: Moment, crowd: Crowd) -> Targets {
+    pub(super) fn new(roots: &Roots, own: &Own, began: Moment, crowd: Crowd, exits: bool) -> Targets {
         Targets {
             by_pid: BTreeMap::new(),
             roots: roots.clone(),
             own: own.clone(),
             began,
             crowd,
+            exits: if exits { Hearing::NotYet } else { Hearing::Deaf },
+            told_ends: 0,
             followed: 0,
             unseen_ends: 0,
             unseen_ns: 0,
@@ -91,6 +108,11 @@ impl Targets {
             // Without it the end is noticed at the next tick.
             let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
         }
+        if matches!(self.exits, Hearing::NotYet) {
+            self.exits = Exits::listen(&self.roots).map_or(Hearing::Deaf, Hearing::Listening);
+        }
+        // A record that is there already is about an earlier process of that number.
+        self.hear();
         let now = Moment::now();
         let known_as = sampler.identity().clone();
         let mut last = now;
@@ -102,7 +124,7 @@ impl Targets {
         writer.introduce(self.introduction(&known_as, now.real_ns));
         sampler.describe(now.real_ns, writer);
         sampler.sample(now.since(&last), writer)?;
-        self.by_pid.insert(pid, Target { sampler, known_as, _end: end, last: now });
+        self.by_pid.insert(pid, Target { sampler, known_as, _end: end, last: now, told_cpu_ns: None });
         self.followed += 1;
         self.crowd.let_in(pid);
         Ok(())
@@ -110,6 +132,7 @@ impl Targets {
 
     /// Samples all that were not sampled since `tick`; those that are gone.
     pub(super) fn sample(&mut self, tick: &Moment, writer: &mut SampleWriter) -> Vec<u32> {
+        self.hear();
         let mut gone = Vec::new();
         let mut renamed = Vec::new();
         for (pid, target) in &mut self.by_pid {
@@ -137,27 +160,49 @@ impl Targets {
 
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
     pub(super) fn end(&mut self, pid: u32, writer: &mut SampleWriter) {
+        self.hear();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
         self.crowd.someone_left();
         let now = Moment::now();
         let at = now.since(&target.last);
         let seen = target.sampler.sample(at, writer).is_ok();
-        let unseen_ns = if seen { 0 } else { at.length_ns() };
+        let told = target.told_cpu_ns.filter(|_| !seen);
+        if let Some(cpu_ns) = told {
+            target.sampler.sample_gone(cpu_ns, at, writer);
+        }
+        let unseen_ns = if seen || told.is_some() { 0 } else { at.length_ns() };
         let totals = target.sampler.last_totals();
         let values = [
             ("unseen_ns", Value::Unsigned(unseen_ns)),
             ("total_cpu_ns", Value::Unsigned(totals.cpu_ns)),
             ("total_read_chars", Value::Unsigned(totals.read_chars)),
             ("total_write_chars", Value::Unsigned(totals.write_chars)),
+            ("bytes_unseen_ns", Value::Unsigned(at.length_ns())),
         ];
-        writer.counter(Subject::Process(pid), "process", "end", at, &values);
+        // The kernel tells the CPU time alone: what the process read and wrote meanwhile was not seen.
+        let shown = if told.is_some() { 5 } else { 4 };
+        writer.counter(Subject::Process(pid), "process", "end", at, &values[..shown]);
         writer.forget(pid);
-        if !seen {
+        if told.is_some() {
+            self.told_ends += 1;
+        } else if !seen {
             self.unseen_ends += 1;
             self.unseen_ns += unseen_ns;
         }
         if let Some(parent) = self.by_pid.get_mut(&target.known_as.ppid) {
             parent.sampler.discount(&totals);
+        }
+    }
+
+    /// Takes the kernel's records of processes that have ended.
+    fn hear(&mut self) {
+        if let Hearing::Listening(exits) = &mut self.exits {
+            let by_pid = &mut self.by_pid;
+            exits.take(&mut |exit| {
+                if let Some(target) = by_pid.get_mut(&exit.pid) {
+                    target.told_cpu_ns = Some(exit.cpu_ns);
+                }
+            });
         }
     }
 

@@ -389,6 +389,67 @@ fn start_of(pid: &str) -> Option<u64> {
     (fields[0] != "Z").then(|| fields[19].parse().expect("a number"))
 }
 
+/// A process whose parent does not want to hear of its end is gone before anybody could look. Without the right to the kernel's records
+/// of ends, the time that nobody saw is stated everywhere: in the file, by the collector, by `weft check` and by `weft report`. With it,
+/// nothing is missing.
+#[test]
+fn unseen_tails_are_stated() {
+    const VANISHING: &str = "
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    time.sleep(0.4)
+    os._exit(0)
+open(f'{sys.argv[1]}/{pid}', 'w').close()
+while os.path.exists(f'/proc/{pid}'): time.sleep(0.01)
+";
+    let scratch = Scratch::new("collect-unseen");
+    for (name, privileges, stated) in [
+        ("without", &["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"][..], true),
+        ("with", &[], !hears_of_ends()),
+    ] {
+        let (run, pids) = (scratch.join(name), scratch.dir(&format!("{name}-pids")));
+        let mut collector = job(&scratch, &["--interval", "10s", "--pid-dir"], None);
+        collector.command.push((&pids).into());
+        collector.command.extend(["-o".into(), (&run).into()]);
+        collector.command.splice(0..0, privileges.iter().map(Into::into));
+        let _ = fs::remove_file(collector.beside("stderr"));
+        let running = collector.start();
+        wait_for("weft: sampling", &collector.beside("stderr"));
+        let program = Job::new(
+            ["python3".as_ref(), "-S".as_ref(), "-c".as_ref(), VANISHING.as_ref(), pids.as_os_str()],
+            &scratch.dir("load"),
+        );
+        assert_eq!(program.run().status, 0);
+        signal(running.pid(), Signal::TERM);
+        let outcome = running.finish();
+        assert_eq!(outcome.status, 0, "{}", said(&outcome));
+        assert_eq!(said(&outcome).contains("1 processes ended unseen"), stated, "{}", said(&outcome));
+        let trace = reader::read_run(&run).expect("readable");
+        let end = trace.events.iter().find(|event| event.name == "end").expect("an end");
+        let unseen = end.arg("unseen_ns").and_then(weftline_format::Value::as_u64).expect("stated");
+        assert_eq!(unseen > 200_000_000, stated, "{end:?}");
+        let verdict = check(&run, &scratch);
+        assert_eq!((&verdict["unseen_ends"], &verdict["unseen_ns"]), (&u64::from(stated).into(), &unseen.into()));
+        assert_eq!(verdict["complete"], true, "an end that nobody saw is no loss of what was");
+        let report = weft(["report".as_ref(), run.as_os_str()], &scratch);
+        let text = String::from_utf8_lossy(&report.stdout);
+        assert_eq!(text.contains("1 processes ended unseen"), stated, "{text}{}", said(&report));
+    }
+}
+
+/// Whether the kernel gives its records of ends to this process: CAP_NET_ADMIN, and the machine's own namespaces.
+fn hears_of_ends() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("readable");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("capabilities");
+    let capabilities = u64::from_str_radix(capabilities.trim(), 16).expect("a number");
+    let first = |kind: &str, number: &str| {
+        fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|name| name.to_string_lossy().contains(number))
+    };
+    capabilities & 1 << 12 != 0 && first("pid", "4026531836") && first("user", "4026531837")
+}
+
 /// CPU time that a process has used.
 fn cpu_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it runs");

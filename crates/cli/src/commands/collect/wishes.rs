@@ -103,6 +103,7 @@ impl Wishes {
             duration: self.duration,
             until_gone,
             host: self.host,
+            exit_records: true,
             own_record: true,
             roots: Roots::default(),
             node: self.node,
