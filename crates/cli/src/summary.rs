@@ -209,6 +209,12 @@ fn sampled(samples: &SampleRecord) -> String {
         terminal::printable(&samples.what),
         terminal::time(samples.interval_ns)
     );
+    if samples.not_followed > 0 {
+        text.push_str(&format!(
+            "; {} processes not followed: too many open files",
+            terminal::count(samples.not_followed)
+        ));
+    }
     for (reason, count) in &samples.lost {
         text.push_str(&format!("; {} lost: {reason}", terminal::count(*count)));
     }

@@ -3,6 +3,7 @@
 //! `weft collect` runs it in the foreground, `weft run` in a thread of its own ([`Sampling`]) that opens nothing before the program has
 //! run for a while, so that short programs do not pay for it.
 
+mod crowd;
 mod ending;
 mod groups;
 mod node;
@@ -23,9 +24,11 @@ use crate::clock::{Clock, Moment};
 use crate::error::{CollectError, Result};
 use crate::follow::Follower;
 use crate::own::Own;
+use crate::read::raise_open_files;
 use crate::schedule::prefer_promptness;
 use crate::writer::SampleWriter;
 
+use crowd::{Crowd, is_crowded};
 use groups::Groups;
 use node::Node;
 use office::Office;
@@ -80,6 +83,8 @@ impl Collector {
         }
         let began = Moment::now();
         let own = Own::read();
+        // Every followed process takes a few.
+        let limit = raise_open_files();
         let follower = Follower::new(options.follow.clone(), &options.roots)?;
         let groups = Groups::open(&options.follow.groups, &options.roots, began)?;
         let (writer, session) = SampleWriter::create(&options.run, &own, &options.command, began.real_ns)?;
@@ -95,7 +100,7 @@ impl Collector {
         if let Some(sentinels) = follower.sentinel_events() {
             watch(sentinels, SENTINEL)?;
         }
-        let targets = Targets::new(&options.roots, &own, began);
+        let targets = Targets::new(&options.roots, &own, began, Crowd::new(limit), options.exit_records);
         let mut collector = Collector {
             options,
             own,
@@ -118,6 +123,11 @@ impl Collector {
             kernel: None,
         };
         collector.look(&began);
+        if collector.targets.is_empty() && collector.targets.crowd.outside() > 0 {
+            let limit = collector.targets.crowd.limit();
+            collector.discard();
+            return Err(CollectError::NoRoom(limit));
+        }
         collector.write_record(State::Open)?;
         Ok(collector)
     }
@@ -171,6 +181,7 @@ impl Collector {
     /// What the user should know, each thing once.
     pub fn take_messages(&mut self) -> Vec<String> {
         self.messages.append(&mut self.follower.take_messages());
+        self.messages.extend(self.targets.crowd.take_message());
         self.messages.extend(self.writer.take_trouble());
         std::mem::take(&mut self.messages)
     }
@@ -178,12 +189,15 @@ impl Collector {
     /// Samples until it is told to stop, its time is over or nobody is left. `say` gets what the user should know.
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> SampleRecord {
         prefer_promptness();
-        while self.turn() {
+        loop {
+            let go_on = self.turn();
             for message in self.take_messages() {
                 say(&message);
             }
+            if !go_on {
+                return self.finish();
+            }
         }
-        self.finish()
     }
 
     /// Waits for something and does what is to be done; whether to go on.
@@ -231,6 +245,7 @@ impl Collector {
 
     /// Samples everything. What is to be sampled at this moment comes first; whom to follow from now on, and writing, come after it.
     fn look(&mut self, at: &Moment) {
+        // The host's files are opened first: processes take what is left of the descriptors.
         if self.options.host && self.node.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
             self.asked_ns = at.steady_ns;
             self.office = Office::take(&self.options.run, &self.own.host);
@@ -258,12 +273,22 @@ impl Collector {
     }
 
     fn add(&mut self, pid: u32) {
-        if self.targets.add(pid, &self.events, FIRST_PID + u64::from(pid), &mut self.writer).is_err() {
-            self.follower.refused(pid);
-            return;
+        match self.targets.add(pid, &self.events, FIRST_PID + u64::from(pid), &mut self.writer) {
+            Ok(()) => {}
+            Err(error) if is_crowded(&error) => {
+                self.targets.crowd.turn_away(pid);
+                self.follower.postponed(pid);
+                return;
+            }
+            Err(_) => {
+                self.follower.refused(pid);
+                return;
+            }
         }
         self.follow_in_kernel(pid);
-        self.groups.add_of(pid, &self.options.roots);
+        // Up to ten files, which must not be the last ones.
+        let (crowd, events) = (&self.targets.crowd, &self.events);
+        self.groups.add_of(pid, &self.options.roots, || crowd.has_room(events));
     }
 
     /// A sentinel has come: its process is sampled at once.

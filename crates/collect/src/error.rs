@@ -36,6 +36,9 @@ pub enum CollectError {
     /// The process that was to be followed is not there.
     #[error("there is no process {0}")]
     NoProcess(u32),
+    /// No process at all could be followed.
+    #[error("a limit of {0} open files is too low to follow any process; raise it (`ulimit -n`)")]
+    NoRoom(u64),
     /// The control group that was to be followed is not there.
     #[error("there is no control group {}", .0.display())]
     NoGroup(PathBuf),

@@ -8,7 +8,7 @@ mod groups;
 mod sentinels;
 mod table;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -46,6 +46,20 @@ impl Follow {
     /// Whether it is about descendants of certain processes and nobody else.
     pub fn only_trees(&self) -> bool {
         self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
+    }
+
+    /// Whether all that is asked for by name is there, which is asked before anything is made for it. The directory of sentinels is made.
+    pub fn verify(&self, roots: &Roots) -> Result<()> {
+        self.verify_in(&Table::open(roots)?, roots)?;
+        self.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
+        Ok(())
+    }
+
+    fn verify_in(&self, table: &Table, roots: &Roots) -> Result<()> {
+        if let Some(pid) = self.trees.iter().find(|pid| table.read(**pid).is_none()) {
+            return Err(CollectError::NoProcess(*pid));
+        }
+        self.groups.iter().try_for_each(|group| group.verify(roots))
     }
 
     /// In words, for the line that a collector starts with.
@@ -88,6 +102,10 @@ pub struct Follower {
     own_pid: u32,
     /// The table's generation when descendants were last looked for: without a change there are no others.
     searched: Option<u64>,
+    /// Those for whom there was no room, with their start: a later process of the same number is somebody else.
+    postponed: BTreeMap<u32, u64>,
+    /// Whether somebody has left since.
+    room: bool,
     messages: Vec<String>,
 }
 
@@ -95,15 +113,8 @@ impl Follower {
     /// Looks at the machine for the first time.
     pub fn new(wishes: Follow, roots: &Roots) -> Result<Follower> {
         let table = Table::open(roots)?;
+        wishes.verify_in(&table, roots)?;
         let sentinels = wishes.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
-        for pid in &wishes.trees {
-            if table.read(*pid).is_none() {
-                return Err(CollectError::NoProcess(*pid));
-            }
-        }
-        for group in &wishes.groups {
-            group.verify(roots)?;
-        }
         let own_pid = std::process::id();
         let own = table.ancestry(own_pid);
         Ok(Follower {
@@ -115,6 +126,8 @@ impl Follower {
             own,
             own_pid,
             searched: None,
+            postponed: BTreeMap::new(),
+            room: false,
             messages: Vec::new(),
         })
     }
@@ -151,6 +164,13 @@ impl Follower {
         });
         found.extend(chosen.into_iter().filter(|pid| self.followed.insert(*pid)));
         found.extend(self.take_sentinels(now_ns));
+        if std::mem::take(&mut self.room) {
+            for (pid, start) in std::mem::take(&mut self.postponed) {
+                if self.table.read(pid).is_some_and(|known| known.start == start) && self.followed.insert(pid) {
+                    found.push(pid);
+                }
+            }
+        }
         self.add_descendants(&mut found);
         found
     }
@@ -199,6 +219,7 @@ impl Follower {
     /// The process has ended.
     pub fn ended(&mut self, pid: u32) {
         self.followed.remove(&pid);
+        self.room = true;
         self.table.forget(pid);
         if let Some(sentinels) = &mut self.sentinels {
             sentinels.ended(pid);
@@ -211,6 +232,14 @@ impl Follower {
         self.searched = None;
         if self.table.read(pid).is_none() {
             self.table.forget(pid);
+        }
+    }
+
+    /// There is no room for the process yet: it is found again when a followed one has ended.
+    pub fn postponed(&mut self, pid: u32) {
+        self.followed.remove(&pid);
+        if let Some(known) = self.table.read(pid) {
+            self.postponed.insert(pid, known.start);
         }
     }
 

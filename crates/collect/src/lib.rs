@@ -6,6 +6,7 @@
 //! | [`clock`] | when to sample, and which stretch of time a sample describes |
 //! | [`collector`] | the loop: what `weft collect` runs, and `weft run` in a thread |
 //! | [`energy`] | energy meters |
+//! | `exits` | the kernel's records of processes that end |
 //! | [`follow`] | which processes |
 //! | [`gpu`] | GPUs: NVIDIA by library or command, AMD by sysfs |
 //! | [`host`] | processors, memory, disks, network, file systems, pressure |
@@ -25,6 +26,7 @@ pub mod clock;
 pub mod collector;
 pub mod energy;
 pub mod error;
+mod exits;
 pub mod follow;
 pub mod gpu;
 pub mod host;

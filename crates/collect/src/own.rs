@@ -48,10 +48,13 @@ impl Own {
     }
 }
 
-/// When a process started, in clock ticks since boot; nothing when there is none.
+/// When a process started, in clock ticks since boot; nothing when there is none. One that has ended is none, even if nobody has waited
+/// for it yet: in containers without an init nobody ever does.
 pub fn start_of(pid: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| !ended)
 }
 
 /// Leaves the session of the terminal, so that the terminal's end is not this process's.
@@ -72,5 +75,12 @@ mod tests {
         assert_eq!(own.stem(0), format!("{}-{}-{}", own.host, own.pid, own.start));
         assert!(own.stem(2).ends_with("-2"));
         assert_eq!(start_of("4294967295"), None);
+        let mut ended = std::process::Command::new("true").spawn().expect("it starts");
+        let (pid, began) = (ended.id().to_string(), std::time::Instant::now());
+        while start_of(&pid).is_some() {
+            assert!(began.elapsed() < std::time::Duration::from_secs(20), "a zombie is not alive");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        ended.wait().expect("waited");
     }
 }

@@ -228,6 +228,14 @@ impl ProcessSampler {
         self.before = Some(self.totals);
     }
 
+    /// Emits the CPU time of the last interval of a process that is gone, by the kernel's record of its end. The rest nobody knows.
+    pub fn sample_gone(&mut self, total_cpu_ns: u64, at: Interval, sink: &mut dyn Sink) {
+        let cpu = growth(total_cpu_ns, self.totals.cpu_ns);
+        self.totals.cpu_ns += cpu;
+        let values = [("cpu_ns", Value::Unsigned(cpu)), ("cpu_pct", Value::Float(percent(cpu, at.length_ns())))];
+        sink.counter(Subject::Process(self.identity.pid), "process", "process", at, &values);
+    }
+
     /// Takes the numbers of `io`; whether there are any. A zombie has none any more and keeps those of before.
     fn read_io(&mut self) -> bool {
         let Some(Ok(text)) = self.io.as_ref().map(|file| file.read_record(&mut self.buffer)) else { return false };

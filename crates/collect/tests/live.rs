@@ -69,13 +69,101 @@ fn eighty_milliseconds_are_seen() {
     assert_eq!((record.processes, record.unseen_ends, said), (1, 0, vec![]));
 }
 
+/// Starts processes that are gone when they end, since their parent does not want to hear of them: four that use 80 ms of CPU, two of them
+/// with threads. They begin when their sentinels had time to be noticed. Pids, and CPU time by their own clocks.
+fn vanishing(pids: &Path) -> Vec<(u32, f64)> {
+    let mut parent = python(&format!(
+        "
+import os, signal, threading, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def burn(clock, until):
+    while clock() < until: pass
+for number in range(4):
+    ready, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.read(ready, 1)
+        if number % 2:
+            threads = [threading.Thread(target=burn, args=(time.thread_time, 0.02)) for _ in range(3)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+        burn(time.process_time, 0.08)
+        os.write(1, f'{{os.getpid()}} {{time.process_time_ns()}}\\n'.encode())
+        os._exit(0)
+    open(f'{}/{{pid}}', 'w').close()
+    time.sleep(0.15)
+    os.write(go, b'x')
+    while os.path.exists(f'/proc/{{pid}}'): time.sleep(0.001)
+",
+        pids.display()
+    ));
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut parent.stdout.take().expect("piped"), &mut text).expect("read to its end");
+    assert!(parent.wait().expect("waited").success());
+    let ends: Vec<(u32, f64)> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(pid, time)| (pid.parse().expect("a pid"), time.parse().expect("a time")))
+        .collect();
+    assert_eq!(ends.len(), 4, "{text}");
+    ends
+}
+
+/// Whether the kernel gives its records of ends to this process: CAP_NET_ADMIN, and the machine's own namespaces.
+fn hears_of_ends() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("readable");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("capabilities");
+    let capabilities = u64::from_str_radix(capabilities.trim(), 16).expect("a number");
+    // The first namespaces of each kind have numbers that never change.
+    let first = |kind: &str, number: &str| {
+        fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|name| name.to_string_lossy().contains(number))
+    };
+    capabilities & 1 << 12 != 0 && first("pid", "4026531836") && first("user", "4026531837")
+}
+
+/// A process that nobody could look at in time is exact all the same where the kernel tells of ends (taskstats); where it does not, or
+/// nobody asks it, the time that nobody saw is stated.
+#[test]
+fn the_kernel_tells_of_ends_that_nobody_saw() {
+    for asked in [true, false] {
+        let run = tempfile::tempdir().expect("a directory");
+        let pids = run.path().join("pids");
+        let follow = Follow { pid_dir: Some(pids.clone()), ..Follow::default() };
+        let running = start(Options { exit_records: asked, ..options(run.path(), 60_000, follow) });
+        let ends = vanishing(&pids);
+        let (record, said) = running.stop();
+        let all = counters(run.path());
+        let told = asked && hears_of_ends();
+        for (pid, own) in &ends {
+            let cpu = sum(&of(&all, *pid, "process"), "cpu_ns");
+            let end = of(&all, *pid, "end");
+            assert_eq!(end.len(), 1, "{pid}");
+            let stated = |key: &str| end[0].arg(key).and_then(Value::as_f64);
+            let unseen = stated("unseen_ns").expect("stated");
+            if told {
+                // A tick of the scheduler, and what the program did behind its last words.
+                assert!((cpu - own).abs() < 6e6, "{cpu} ns in samples, {own} by its own clock");
+                assert!(unseen == 0.0 && stated("bytes_unseen_ns") >= Some(8e7), "{:?}", end[0]);
+                assert_eq!(stated("total_cpu_ns"), Some(cpu), "from its birth");
+            } else {
+                assert!(cpu < own / 2.0, "{cpu} ns of {own} were seen although it was gone");
+                assert!(unseen >= own - cpu - 6e6 && stated("bytes_unseen_ns").is_none(), "{:?}", end[0]);
+            }
+        }
+        assert_eq!((record.processes, said), (4, vec![]));
+        assert_eq!((record.told_ends, record.unseen_ends), if told { (4, 0) } else { (0, 4) });
+        assert_eq!(record.unseen_ns > 3e8 as u64, !told, "{record:?}");
+    }
+}
+
 /// When its parent waits for it at once, the tail that nobody saw is stated: in the sample, and in the record.
 #[test]
 fn an_unseen_tail_is_stated() {
     let run = tempfile::tempdir().expect("a directory");
     let pids = run.path().join("pids");
     fs::create_dir(&pids).expect("made");
-    let running = start(options(run.path(), 60_000, Follow { pid_dir: Some(pids.clone()), ..Follow::default() }));
+    let follow = Follow { pid_dir: Some(pids.clone()), ..Follow::default() };
+    let running = start(Options { exit_records: false, ..options(run.path(), 60_000, follow) });
     let mut seen = 0;
     let mut children = Vec::new();
     for _ in 0..6 {

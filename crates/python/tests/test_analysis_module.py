@@ -1,6 +1,8 @@
 """``weftline._analysis`` as a part of the package: not loaded by programs that are traced, honest when it fails, out of the way while it works."""
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -188,6 +190,31 @@ def test_runs_that_weft_made(tmp_path: Path) -> None:
     files = weftline.open(place).view("file_name", preset="posix", layer="posix")
     mine = next(row for row in files.rows() if row["file_name"].endswith("data.txt"))
     assert mine["write_size_sum"] == 4096
+
+
+def test_runs_whose_sampler_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had not put into its file yet is there, as much of it as the command finds in a copy of the run."""
+    place = tmp_path / "run"
+    sampler = subprocess.Popen([support.weft(), "collect", "-q", "--interval", "20ms", "-o", str(place)], cwd=tmp_path)
+    try:
+        deadline = time.monotonic() + 30
+        while not any(tail.stat().st_size > 20_000 for tail in place.glob(".*.samples.tail")):
+            assert time.monotonic() < deadline, "no samples"
+            time.sleep(0.02)
+    finally:
+        sampler.kill()
+        sampler.wait()
+    copies = [shutil.copytree(place, tmp_path / name) for name in ("told", "bare")]
+    checked = subprocess.run([support.weft(), "check", "--json", str(copies[0])], stdout=subprocess.PIPE, check=True)
+    samples = json.loads(checked.stdout)["samples"]
+    assert samples > 50
+    assert weftline.open(place).info()["phases"]["C"] == samples
+    assert not list(place.glob(".*.samples.tail"))
+    # Without any weft it cannot be done, and that is said.
+    monkeypatch.setattr(analysis, "BINARY", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.warns(UserWarning, match="the last samples of a collector are not in its file"):
+        analysis._recover(str(copies[1]))
 
 
 def test_users_see_types(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ pub(crate) struct CollectArgs {
     /// Where the process id is written [default: in run.d of the run]
     #[arg(long, value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
-    /// Stop the collectors of this host that sample into the run
+    /// Stop the collectors of this host that sample into the run; exit 1 when there is none, 3 when it had been killed
     #[arg(long, conflicts_with_all = ["daemon", "tree", "matching", "container", "cgroup", "duration"])]
     pub(crate) stop: bool,
     /// With --stop: those of all runs in weft-runs [default: STOP_ALL]

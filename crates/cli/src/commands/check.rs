@@ -52,6 +52,11 @@ struct Report {
     samples: u64,
     /// Samples that there was no room for.
     samples_lost: u64,
+    /// Processes that should have been followed and were not.
+    not_followed: u64,
+    /// Processes that ended unseen after their last samples, and the time in between.
+    unseen_ends: u64,
+    unseen_ns: u64,
     /// Events that the kernel told.
     kernel_events: u64,
     /// Of those that it did not tell, how many, per reason.
@@ -114,8 +119,8 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
     let files = files.iter().map(|path| check_file(path, pruned)).collect::<anyhow::Result<Vec<_>>>()?;
     let events = files.iter().map(|file| file.events).sum();
     let samples = files.iter().map(|file| file.samples).sum();
-    let samples_lost =
-        records.iter().filter_map(|record| record.samples.as_ref()).flat_map(|samples| samples.lost.values()).sum();
+    let samplers = || records.iter().filter_map(|record| record.samples.as_ref());
+    let samples_lost = samplers().flat_map(|samples| samples.lost.values()).sum();
     let kernel_events = files.iter().map(|file| file.kernel_events).sum();
     let mut kernel_lost = BTreeMap::new();
     for (reason, count) in records.iter().filter_map(|record| record.kernel.as_ref()).flat_map(|kernel| &kernel.lost) {
@@ -135,6 +140,9 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
         events_expected: expected,
         samples,
         samples_lost,
+        not_followed: samplers().map(|samples| samples.not_followed).sum(),
+        unseen_ends: samplers().map(|samples| samples.unseen_ends).sum(),
+        unseen_ns: samplers().map(|samples| samples.unseen_ns).sum(),
         kernel_events,
         kernel_lost,
         lost: totals.losses,
@@ -188,6 +196,17 @@ fn text(report: &Report, paint: Paint) -> String {
     }
     if report.samples_lost > 0 {
         say(paint.bad(&format!("  {} samples lost: there was no room for them", terminal::count(report.samples_lost))));
+    }
+    if report.not_followed > 0 {
+        let count = terminal::count(report.not_followed);
+        say(paint.strong(&format!("  {count} processes were not sampled: too many open files")));
+    }
+    if report.unseen_ends > 0 {
+        say(format!(
+            "  {} processes ended unseen by the samplers, {} after their last samples in all",
+            terminal::count(report.unseen_ends),
+            terminal::time(report.unseen_ns)
+        ));
     }
     if report.kernel_events > 0 {
         say(format!("  and {} events that the kernel told", terminal::count(report.kernel_events)));

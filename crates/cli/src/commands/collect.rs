@@ -30,6 +30,8 @@ pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
     if args.stop {
         return life::stop(args, &wishes);
     }
+    // What cannot work leaves no run behind.
+    wishes.verify().context("cannot sample")?;
     let run = rundir::join(wishes.output.as_deref(), wishes.run_id.as_deref(), &wishes.node, wishes.stage.as_deref())?;
     if args.daemon {
         return life::start_daemon(args, &run);
@@ -55,7 +57,7 @@ struct Told<'a> {
 
 fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Result<ExitCode> {
     let signals = Signals::block();
-    weftline_collect::raise_open_files();
+    let pid_file = life::PidFile::claim(args.pid_file.as_deref(), run, &mut say)?;
     let options = wishes.options(run.to_owned());
     let (interval, mode) = (options.interval, options.follow.describe());
     let mut collector = Collector::start(options).context("cannot sample")?;
@@ -64,7 +66,6 @@ fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Re
     {
         watch.add_to(&mut collector);
     }
-    let pid_file = life::PidFile::write(args.pid_file.as_deref(), run)?;
     let (stop, file) = (collector.stopper(), collector.file().to_owned());
     std::thread::spawn(move || {
         signals.wait_for_end();
@@ -124,6 +125,12 @@ fn summary(record: &SampleRecord, file: &Path) -> String {
             "; {} processes ended unseen, {} after their last samples in all",
             terminal::count(record.unseen_ends),
             terminal::time(record.unseen_ns)
+        ));
+    }
+    if record.not_followed > 0 {
+        text.push_str(&format!(
+            "; {} processes were not followed: too many open files",
+            terminal::count(record.not_followed)
         ));
     }
     for (reason, count) in &record.lost {

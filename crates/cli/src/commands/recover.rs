@@ -37,12 +37,13 @@ pub(crate) fn execute(args: &RecoverArgs, terminal: Terminal) -> anyhow::Result<
                     wait_for_lock: args.ended.then_some(PATIENCE),
                     ..RecoverOptions::default()
                 };
-                let report = weftline_drain::recover(&run, &options)?;
+                // Samples first: they are whole even where the program's own leftovers cannot be read.
                 let samples = weftline_collect::writer::recover(&run)?.samples;
                 if samples > 0 && !args.quiet {
                     let what = format!("{} samples recovered", terminal::count(samples));
                     writeln!(std::io::stderr(), "weft: {}: {}", run.display(), terminal.stderr().good(&what))?;
                 }
+                let report = weftline_drain::recover(&run, &options)?;
                 if !args.quiet {
                     tell(&run, &report, terminal)?;
                 }

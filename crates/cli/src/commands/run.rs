@@ -237,6 +237,7 @@ fn sample(run: &Path, child: u32, args: &RunArgs) -> Option<Sampling> {
         duration: None,
         until_gone: false,
         host: true,
+        exit_records: true,
         own_record: false,
         roots: Roots::default(),
         node: rundir::host(),

@@ -63,6 +63,8 @@ impl Collector {
             samples: 0,
             lost: BTreeMap::new(),
             processes: self.targets.followed,
+            not_followed: self.targets.crowd.outside(),
+            told_ends: self.targets.told_ends,
             unseen_ends: self.targets.unseen_ends,
             unseen_ns: self.targets.unseen_ns,
             cpu_ns: (cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec) as u64,

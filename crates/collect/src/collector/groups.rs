@@ -30,13 +30,13 @@ impl Groups {
         Ok(Groups { samplers, last: now })
     }
 
-    /// Adds the group of a process. The root is the machine itself.
-    pub(super) fn add_of(&mut self, pid: u32, roots: &Roots) {
+    /// Adds the group of a process, where there is room for its files. The root is the machine itself.
+    pub(super) fn add_of(&mut self, pid: u32, roots: &Roots, has_room: impl Fn() -> bool) {
         let Ok(name) = CgroupSampler::name_of_process(roots, pid) else { return };
         let name = name.to_string_lossy();
         let is_known = self.samplers.iter().any(|group| group.name() == name);
         if name != "/" && !is_known && self.samplers.len() < MOST {
-            self.samplers.extend(CgroupSampler::of_process(roots, pid));
+            self.samplers.extend(CgroupSampler::of_process(roots, pid).into_iter().filter(|_| has_room()));
         }
     }
 

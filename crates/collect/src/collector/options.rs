@@ -21,6 +21,8 @@ pub struct Options {
     pub host: bool,
     /// Ends when nobody is left of the trees that it follows.
     pub until_gone: bool,
+    /// Asks the kernel for its records of processes that end, which tell the CPU time of those that nobody could look at in time.
+    pub exit_records: bool,
     /// Writes a manifest record of its own; a supervisor's thread leaves that to the supervisor.
     pub own_record: bool,
     /// Where `/proc` and `/sys` are.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weftline_format::identity;
 
+use super::crowd::Crowd;
 use crate::clock::Moment;
+use crate::exits::Exits;
 use crate::own::Own;
 use crate::process::{Identity, ProcessSampler};
 use crate::roots::Roots;
@@ -25,6 +28,17 @@ struct Target {
     /// Tells of its end; kept open for that alone.
     _end: Option<OwnedFd>,
     last: Moment,
+    /// By the kernel's record of its end.
+    told_cpu_ns: Option<u64>,
+}
+
+/// Whether the kernel tells of ends. It is asked when the first process is followed.
+#[derive(Debug)]
+enum Hearing {
+    NotYet,
+    Listening(Exits),
+    /// Nobody wants to know, or the kernel does not tell us.
+    Deaf,
 }
 
 /// All of them.
@@ -34,20 +48,27 @@ pub(super) struct Targets {
     roots: Roots,
     own: Own,
     began: Moment,
+    pub(super) crowd: Crowd,
+    exits: Hearing,
     /// Processes that were followed so far.
     pub(super) followed: u64,
-    /// Of those that ended, how many were gone before the last look, and their time since the one before it.
+    /// Of those that were gone before the last look, how many the kernel told the CPU time of.
+    pub(super) told_ends: u64,
+    /// How many others were gone before the last look, and their time since the one before it.
     pub(super) unseen_ends: u64,
     pub(super) unseen_ns: u64,
 }
 
 impl Targets {
-    pub(super) fn new(roots: &Roots, own: &Own, began: Moment) -> Targets {
+    pub(super) fn new(roots: &Roots, own: &Own, began: Moment, crowd: Crowd, exits: bool) -> Targets {
         Targets {
             by_pid: BTreeMap::new(),
             roots: roots.clone(),
             own: own.clone(),
             began,
+            crowd,
+            exits: if exits { Hearing::NotYet } else { Hearing::Deaf },
+            told_ends: 0,
             followed: 0,
             unseen_ends: 0,
             unseen_ns: 0,
@@ -67,7 +88,8 @@ impl Targets {
         self.by_pid.contains_key(&pid)
     }
 
-    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at.
+    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at, or that there is no
+    /// room for it.
     pub(super) fn add(
         &mut self,
         pid: u32,
@@ -75,12 +97,23 @@ impl Targets {
         data: u64,
         writer: &mut SampleWriter,
     ) -> std::io::Result<()> {
+        if self.crowd.is_full() {
+            return Err(Errno::MFILE.into());
+        }
         let mut sampler = ProcessSampler::open(&self.roots, pid)?;
-        let end = if self.roots.proc == Roots::default().proc { end_of(pid) } else { None };
+        let end = if self.roots.own_pids() { end_of(pid)? } else { None };
+        if !self.crowd.has_room(ends) {
+            return Err(Errno::MFILE.into());
+        }
         if let Some(end) = &end {
             // Without it the end is noticed at the next tick.
             let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
         }
+        if matches!(self.exits, Hearing::NotYet) {
+            self.exits = Exits::listen(&self.roots).map_or(Hearing::Deaf, Hearing::Listening);
+        }
+        // A record that is there already is about an earlier process of that number.
+        self.hear();
         let now = Moment::now();
         let start_ns = sampler.identity().start_ns;
         let mut last = now;
@@ -93,13 +126,15 @@ impl Targets {
         writer.introduce(self.introduction(sampler.identity(), now.real_ns));
         sampler.describe(now.real_ns, writer);
         sampler.sample(now.since(&last), writer)?;
-        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now });
+        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, told_cpu_ns: None });
         self.followed += 1;
+        self.crowd.let_in(pid);
         Ok(())
     }
 
     /// Samples all that were not sampled since `tick`; those that are gone.
     pub(super) fn sample(&mut self, tick: &Moment, writer: &mut SampleWriter) -> Vec<u32> {
+        self.hear();
         let mut gone = Vec::new();
         let mut renamed = Vec::new();
         for (pid, target) in &mut self.by_pid {
@@ -127,26 +162,49 @@ impl Targets {
 
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
     pub(super) fn end(&mut self, pid: u32, writer: &mut SampleWriter) {
+        self.hear();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
+        self.crowd.someone_left();
         let now = Moment::now();
         let at = now.since(&target.last);
         let seen = target.sampler.sample_last(at, writer).is_ok();
-        let unseen_ns = if seen { 0 } else { at.length_ns() };
+        let told = target.told_cpu_ns.filter(|_| !seen);
+        if let Some(cpu_ns) = told {
+            target.sampler.sample_gone(cpu_ns, at, writer);
+        }
+        let unseen_ns = if seen || told.is_some() { 0 } else { at.length_ns() };
         let totals = target.sampler.last_totals();
         let values = [
             ("unseen_ns", Value::Unsigned(unseen_ns)),
             ("total_cpu_ns", Value::Unsigned(totals.cpu_ns)),
             ("total_read_chars", Value::Unsigned(totals.read_chars)),
             ("total_write_chars", Value::Unsigned(totals.write_chars)),
+            ("bytes_unseen_ns", Value::Unsigned(at.length_ns())),
         ];
-        writer.counter(Subject::Process(pid), "process", "end", at, &values);
+        // The kernel tells the CPU time alone: what the process read and wrote meanwhile was not seen.
+        let shown = if told.is_some() { 5 } else { 4 };
+        writer.counter(Subject::Process(pid), "process", "end", at, &values[..shown]);
         writer.forget(pid);
-        if !seen {
+        if told.is_some() {
+            self.told_ends += 1;
+        } else if !seen {
             self.unseen_ends += 1;
             self.unseen_ns += unseen_ns;
         }
         if let Some(parent) = self.by_pid.get_mut(&target.sampler.identity().ppid) {
             parent.sampler.discount(&totals);
+        }
+    }
+
+    /// Takes the kernel's records of processes that have ended.
+    fn hear(&mut self) {
+        if let Hearing::Listening(exits) = &mut self.exits {
+            let by_pid = &mut self.by_pid;
+            exits.take(&mut |exit| {
+                if let Some(target) = by_pid.get_mut(&exit.pid) {
+                    target.told_cpu_ns = Some(exit.cpu_ns);
+                }
+            });
         }
     }
 
@@ -167,6 +225,12 @@ impl Targets {
     }
 }
 
-fn end_of(pid: u32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+/// What tells of a process's end; nothing where the kernel has no such thing. An error says that there is no descriptor for it.
+fn end_of(pid: u32) -> std::io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(end) => Ok(Some(end)),
+        Err(error @ (Errno::MFILE | Errno::NFILE)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
 }

@@ -71,7 +71,7 @@ impl Sentinels {
                 false
             }
             answer => {
-                if now_ns - *since >= PATIENCE_NS || answer.is_none() {
+                if now_ns.saturating_sub(*since) >= PATIENCE_NS || answer.is_none() {
                     reports.push((*pid, answer));
                 }
                 answer.is_some()

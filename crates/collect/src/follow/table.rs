@@ -30,7 +30,7 @@ const YOUNG_NS: i64 = 2_000_000_000;
 pub(super) struct Known {
     parent: u32,
     session: u32,
-    start: u64,
+    pub(super) start: u64,
     first_seen_ns: i64,
     /// A thread of the kernel, or a process that has ended and was not waited for: nothing to be followed.
     inert: bool,

@@ -20,6 +20,7 @@ pub(crate) fn options(run: &Path, interval_ms: u64, follow: Follow) -> Options {
         duration: None,
         until_gone: false,
         host: true,
+        exit_records: true,
         own_record: true,
         roots: Roots::default(),
         node: "here".into(),

@@ -223,7 +223,11 @@ pub struct SampleRecord {
     pub lost: BTreeMap<String, u64>,
     /// Processes that were followed.
     pub processes: u64,
-    /// Of those that ended, how many were gone before a last look.
+    /// Processes that should have been followed and could not be, because too many files were open.
+    pub not_followed: u64,
+    /// Of those that were gone before a last look, how many the kernel told the CPU time of; what they read and wrote last was not seen.
+    pub told_ends: u64,
+    /// How many others were gone before a last look.
     pub unseen_ends: u64,
     /// Time of such processes between their last sample and their end.
     pub unseen_ns: u64,

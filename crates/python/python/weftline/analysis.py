@@ -20,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import time as _time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -150,9 +151,14 @@ def _sql_program() -> str:
 
 
 def _recover(path: str) -> None:
-    """Finishes what a killed run left, as every verb of ``weft`` does before it reads one."""
-    if os.path.isfile(os.path.join(path, "run.json")) and os.access(BINARY, os.X_OK):
-        subprocess.run([BINARY, "recover", "--quiet", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    """Finishes what a killed run or collector left, as every verb of ``weft`` does before it reads one."""
+    if not os.path.isfile(os.path.join(path, "run.json")):
+        return
+    weft = BINARY if os.access(BINARY, os.X_OK) else shutil.which("weft")
+    if weft:
+        subprocess.run([weft, "recover", "--quiet", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    elif any(name.endswith(".samples.tail") for name in os.listdir(path)):
+        warnings.warn(f"{path}: the last samples of a collector are not in its file yet; install weft, which takes them in", stacklevel=3)
 
 
 def _listener(progress: Union[Progress, bool, None]) -> Optional[Progress]:

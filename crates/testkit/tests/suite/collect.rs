@@ -1,5 +1,7 @@
 //! `weft collect` as a process: what it says, how it ends, what it leaves; and the samples that `weft run` takes.
 
+mod oracles;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -50,12 +52,17 @@ fn started(scratch: &Scratch, arguments: &[&str], run: &Path) -> Running {
     let job = job(scratch, arguments, Some(run));
     let _ = fs::remove_file(job.beside("stderr"));
     let running = job.start();
+    wait_for("weft: sampling", &job.beside("stderr"));
+    running
+}
+
+/// Waits until a file holds some words.
+fn wait_for(words: &str, file: &Path) {
     let began = Instant::now();
-    while !fs::read_to_string(job.beside("stderr")).is_ok_and(|text| text.contains("weft: sampling")) {
-        assert!(began.elapsed() < Duration::from_secs(20), "it says nothing");
+    while !fs::read_to_string(file).is_ok_and(|text| text.contains(words)) {
+        assert!(began.elapsed() < Duration::from_secs(20), "no {words} in {}", file.display());
         std::thread::sleep(Duration::from_millis(5));
     }
-    running
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -201,6 +208,252 @@ fn daemons_are_started_and_stopped() {
     assert_eq!(again.status, 1, "nobody is left: {}", said(&again));
     let refused = job(&scratch, &["--daemon", "--tree", "4294967295"], Some(&scratch.join("other"))).run();
     assert!(refused.status == 1 && said(&refused).contains("no process 4294967295"), "{}", said(&refused));
+    assert!(!scratch.join("other").exists(), "nothing is made for what is refused");
+}
+
+/// Pid files of a run.
+fn pid_files(run: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(run.join("run.d")).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "pid")).collect()
+}
+
+/// Starts a collector in the background and kills it so that it cannot clean up; its pid.
+fn killed_daemon(scratch: &Scratch, more: &[&str], run: &Path) -> u32 {
+    let mut arguments = vec!["--daemon", "--json", "--interval", "50ms"];
+    arguments.extend(more);
+    let outcome = job(scratch, &arguments, Some(run)).run();
+    assert_eq!(outcome.status, 0, "{}", said(&outcome));
+    let told: serde_json::Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+    let pid = told["pid"].as_u64().expect("a pid") as u32;
+    std::thread::sleep(Duration::from_millis(200));
+    signal(pid, Signal::KILL);
+    let began = Instant::now();
+    while start_of(&pid.to_string()).is_some() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it is still there");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    pid
+}
+
+/// What a killed daemon leaves is noticed and disturbs nobody: not the next one, which samples the host at once, and not `--stop`.
+#[test]
+fn a_killed_daemon_leaves_a_stale_pid_file() {
+    let scratch = Scratch::new("collect-stale");
+    let (run, other) = (scratch.join("run"), scratch.join("other"));
+    let own = scratch.join("own.pid");
+    let named = ["--pid-file", own.to_str().expect("UTF-8")];
+    for (more, run) in [(&[][..], &run), (&named[..], &other)] {
+        let pid = killed_daemon(&scratch, more, run);
+        let files = || if more.is_empty() { pid_files(run) } else { vec![own.clone()] };
+        assert!(files().len() == 1 && files()[0].exists(), "{more:?}");
+        assert!(hidden(run).iter().any(|name| name.ends_with(".sampler")), "the lock of the host stays as a file");
+        let sentence = format!("weft: process {pid}, which sampled here, was killed; its pid file ");
+        // Started again: one sentence, and the host is sampled although the dead one's file is there.
+        let mut arguments = vec!["--daemon", "--interval", "50ms"];
+        arguments.extend(more);
+        let again = job(&scratch, &arguments, Some(run)).run();
+        let words = said(&again);
+        assert!(again.status == 0 && words.starts_with(&sentence), "{more:?}: {words}");
+        assert_eq!(words.lines().count(), 2, "{words}");
+        assert!(words.contains("is sampling the host") && files().len() == 1, "{words}");
+        let mut arguments = vec!["--stop"];
+        arguments.extend(more);
+        let stopped = job(&scratch, &arguments, Some(run)).run();
+        assert!(stopped.status == 0 && said(&stopped).contains("has stopped"), "{}", said(&stopped));
+        assert!(pid_files(run).is_empty() && !own.exists(), "nothing is left of both");
+        assert_eq!(check(run, &scratch)["complete"], true);
+        assert_eq!(hidden(run), [] as [&str; 0]);
+        let host: Vec<bool> = SupervisorRecord::read_all(run)
+            .0
+            .iter()
+            .map(|record| record.samples.as_ref().is_some_and(|samples| samples.what.contains("the host")))
+            .collect();
+        assert_eq!(host, [true, true], "both sampled the host");
+        // Killed again, then stopped: said, removed, and told by the exit code.
+        let pid = killed_daemon(&scratch, more, run);
+        let late = job(&scratch, &arguments, Some(run)).run();
+        let words = said(&late);
+        assert_eq!((late.status, words.lines().count()), (3, 1), "{words}");
+        assert!(words.contains(&format!("process {pid}, which sampled here, was killed")), "{words}");
+        assert!(files().iter().all(|file| !file.exists()));
+        assert_eq!(job(&scratch, &arguments, Some(run)).run().status, 1, "and then there is none");
+    }
+    // A number that another process has now, or had in another boot, is nobody's.
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("readable");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("readable").trim().to_owned();
+    let start = start_of("self").expect("ours");
+    for (start, boot) in [(start + 1, boot.trim()), (start, "another-boot")] {
+        fs::write(&own, format!("{}\n{start}\n{host}\n{boot}\n", std::process::id())).expect("written");
+        let outcome = job(&scratch, &["--stop", named[0], named[1]], Some(&other)).run();
+        assert!(outcome.status == 3 && !own.exists(), "{}", said(&outcome));
+    }
+    // This process is alive, so its file is kept and nothing is begun.
+    let alive = format!("{}\n{start}\n{host}\n{boot}", std::process::id());
+    for (text, words) in [(alive.as_str(), "is at work there"), ("dear diary\n", "is no pid file of weft collect")] {
+        fs::write(&own, text).expect("written");
+        let fresh = scratch.join("fresh");
+        let outcome = job(&scratch, &["--duration", "200ms", named[0], named[1]], Some(&fresh)).run();
+        assert!(outcome.status == 1 && said(&outcome).contains(words), "{}", said(&outcome));
+        assert_eq!(fs::read_to_string(&own).expect("kept"), text);
+        assert!(SupervisorRecord::read_all(&fresh).0.is_empty() && hidden(&fresh).is_empty(), "no samples were begun");
+    }
+}
+
+/// More processes than the limit of open files has room for: those that fit are followed, the others are named once and counted, and come
+/// in when there is room. It goes on meanwhile, at no more cost than otherwise.
+#[test]
+fn more_processes_than_descriptors() {
+    let scratch = Scratch::new("collect-crowd");
+    let run = scratch.join("run");
+    let count = 40;
+    // The soft limit alone is raised: all are followed. Behind it, the hard one counts.
+    for (limits, enough) in [("ulimit -S -n 64", true), ("ulimit -n 64", false)] {
+        let run = run.with_extension(if enough { "soft" } else { "hard" });
+        let mut crowd: Vec<std::process::Child> = (0..count)
+            .map(|_| {
+                std::process::Command::new("sleep").arg(format!("60.{}", std::process::id())).spawn().expect("sleep")
+            })
+            .collect();
+        let pattern = format!("^sleep 60.{}$", std::process::id());
+        let words = [product().to_str().expect("UTF-8"), "collect", "--interval", "50ms", "--match", &pattern, "-o"];
+        let mut command: Vec<OsString> =
+            ["bash", "-c", &format!("{limits}; exec \"$@\""), "bash"].iter().chain(&words).map(Into::into).collect();
+        command.push((&run).into());
+        let job = Job::new(command, &scratch.dir("work"));
+        let _ = fs::remove_file(job.beside("stderr"));
+        let running = job.start();
+        std::thread::sleep(Duration::from_millis(1500));
+        let before = cpu_ns(running.pid());
+        std::thread::sleep(Duration::from_millis(1000));
+        let used = cpu_ns(running.pid()) - before;
+        // All but two end and make room.
+        let survivors = crowd.split_off(count - 2);
+        let pids: Vec<u32> = crowd.iter().chain(&survivors).map(std::process::Child::id).collect();
+        let end = |children: Vec<std::process::Child>| {
+            for mut child in children {
+                child.kill().expect("killed");
+                child.wait().expect("waited");
+            }
+        };
+        end(crowd);
+        // All processes are looked at once a second.
+        std::thread::sleep(Duration::from_millis(2500));
+        signal(running.pid(), Signal::TERM);
+        let outcome = running.finish();
+        end(survivors);
+        let words = said(&outcome);
+        assert_eq!(outcome.status, 0, "{words}");
+        assert!(used < 500_000_000, "{used} ns of CPU in a second: it spins");
+        let record = SupervisorRecord::read_all(&run).0.remove(0).samples.expect("samples");
+        assert_eq!(record.processes + record.not_followed, count as u64, "{record:?}");
+        let told = words.matches("the limit of 64 open files is reached").count();
+        assert_eq!((told, record.not_followed == 0), if enough { (0, true) } else { (1, false) }, "{words}");
+        let trace = reader::read_run(&run).expect("readable");
+        assert_eq!(trace.damage.flaws, []);
+        let last = trace.events.iter().filter_map(|event| event.end_ns()).max().expect("samples");
+        let of =
+            |pid: u32| trace.events.iter().filter(move |event| event.pid == i64::from(pid) && event.name == "process");
+        let followed = pids.iter().filter(|pid| of(**pid).next().is_some()).count();
+        assert_eq!(followed as u64, record.processes);
+        // Whoever lives at the end is sampled to the end, also those that there was no room for at first.
+        for pid in &pids[count - 2..] {
+            let latest = of(*pid).filter_map(|event| event.end_ns()).max();
+            assert!(latest > Some(last - 500_000_000), "{pid} is not sampled although there is room: {words}");
+        }
+        if !enough {
+            assert_eq!(check(&run, &scratch)["not_followed"], record.not_followed);
+            assert!(
+                trace.events.iter().any(|event| event.name == "cpu" && event.end_ns() > Some(last - 500_000_000)),
+                "the host is sampled on"
+            );
+        }
+    }
+    // Nothing fits: refused in one sentence.
+    let mark = format!("61.{}", std::process::id());
+    let pattern = format!("^sleep {mark}$");
+    let words = [product().to_str().expect("UTF-8"), "collect", "--match", &pattern, "-o"];
+    let mut command: Vec<OsString> =
+        ["bash", "-c", "ulimit -n 34; exec \"$@\"", "bash"].iter().chain(&words).map(Into::into).collect();
+    command.push(scratch.join("none").into());
+    let mut sleeper = std::process::Command::new("sleep").arg(&mark).spawn().expect("sleep");
+    let outcome = Job::new(command, &scratch.dir("work")).run();
+    sleeper.kill().expect("killed");
+    sleeper.wait().expect("waited");
+    assert!(outcome.status == 1 && said(&outcome).contains("open files is too low"), "{}", said(&outcome));
+}
+
+/// When a process started, unless it has ended: whoever inherits it may take its time to wait for it.
+fn start_of(pid: &str) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    (fields[0] != "Z").then(|| fields[19].parse().expect("a number"))
+}
+
+/// A process whose parent does not want to hear of its end is gone before anybody could look. Without the right to the kernel's records
+/// of ends, the time that nobody saw is stated everywhere: in the file, by the collector, by `weft check` and by `weft report`. With it,
+/// nothing is missing.
+#[test]
+fn unseen_tails_are_stated() {
+    const VANISHING: &str = "
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    time.sleep(0.4)
+    os._exit(0)
+open(f'{sys.argv[1]}/{pid}', 'w').close()
+while os.path.exists(f'/proc/{pid}'): time.sleep(0.01)
+";
+    let scratch = Scratch::new("collect-unseen");
+    for (name, privileges, stated) in [
+        ("without", &["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"][..], true),
+        ("with", &[], !hears_of_ends()),
+    ] {
+        let (run, pids) = (scratch.join(name), scratch.dir(&format!("{name}-pids")));
+        let mut collector = job(&scratch, &["--interval", "10s", "--pid-dir"], None);
+        collector.command.push((&pids).into());
+        collector.command.extend(["-o".into(), (&run).into()]);
+        collector.command.splice(0..0, privileges.iter().map(Into::into));
+        let _ = fs::remove_file(collector.beside("stderr"));
+        let running = collector.start();
+        wait_for("weft: sampling", &collector.beside("stderr"));
+        let program = Job::new(
+            ["python3".as_ref(), "-S".as_ref(), "-c".as_ref(), VANISHING.as_ref(), pids.as_os_str()],
+            &scratch.dir("load"),
+        );
+        assert_eq!(program.run().status, 0);
+        signal(running.pid(), Signal::TERM);
+        let outcome = running.finish();
+        assert_eq!(outcome.status, 0, "{}", said(&outcome));
+        assert_eq!(said(&outcome).contains("1 processes ended unseen"), stated, "{}", said(&outcome));
+        let trace = reader::read_run(&run).expect("readable");
+        let end = trace.events.iter().find(|event| event.name == "end").expect("an end");
+        let unseen = end.arg("unseen_ns").and_then(weftline_format::Value::as_u64).expect("stated");
+        assert_eq!(unseen > 200_000_000, stated, "{end:?}");
+        let verdict = check(&run, &scratch);
+        assert_eq!((&verdict["unseen_ends"], &verdict["unseen_ns"]), (&u64::from(stated).into(), &unseen.into()));
+        assert_eq!(verdict["complete"], true, "an end that nobody saw is no loss of what was");
+        let report = weft(["report".as_ref(), run.as_os_str()], &scratch);
+        let text = String::from_utf8_lossy(&report.stdout);
+        assert_eq!(text.contains("1 processes ended unseen"), stated, "{text}{}", said(&report));
+    }
+}
+
+/// Whether the kernel gives its records of ends to this process: CAP_NET_ADMIN, and the machine's own namespaces.
+fn hears_of_ends() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("readable");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("capabilities");
+    let capabilities = u64::from_str_radix(capabilities.trim(), 16).expect("a number");
+    let first = |kind: &str, number: &str| {
+        fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|name| name.to_string_lossy().contains(number))
+    };
+    capabilities & 1 << 12 != 0 && first("pid", "4026531836") && first("user", "4026531837")
+}
+
+/// CPU time that a process has used.
+fn cpu_ns(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it runs");
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
 }
 
 #[test]
@@ -225,6 +478,7 @@ fn wrong_wishes_are_refused_in_one_sentence() {
         let outcome = job.run();
         assert_eq!(outcome.status, status, "{arguments:?}: {}", said(&outcome));
         assert!(said(&outcome).contains(words), "{arguments:?}: {}", said(&outcome));
+        assert!(!run.exists(), "{arguments:?}: nothing is made for what is refused");
     }
 }
 
@@ -329,64 +583,6 @@ fn programs_are_sampled() {
             );
         }
     }
-}
-
-/// The values agree with those of sysstat and procps over the same time: shares of processors with mpstat and vmstat, a process with pidstat.
-#[test]
-fn other_tools_agree() {
-    let scratch = Scratch::new("collect-oracle");
-    let run = scratch.join("run");
-    let work = scratch.dir("oracle");
-    let burner = "import time\nwhile True:\n  end = time.process_time() + 0.02\n  while time.process_time() < end: pass\n  time.sleep(0.02)";
-    let load = Job::new(["python3", "-S", "-c", burner], &scratch.dir("load")).start();
-    let collector = started(&scratch, &["--interval", "100ms", "--tree", &load.pid().to_string()], &run);
-    let script = format!(
-        "mpstat 3 1 > mpstat & pidstat -u -p {} 3 1 > pidstat & vmstat -n 3 2 > vmstat & date +%s%N; wait; date +%s%N",
-        load.pid()
-    );
-    let oracle = Job::new(["bash", "-c", &script], &work).run();
-    signal(collector.pid(), Signal::TERM);
-    assert_eq!(collector.finish().status, 0);
-    let text = String::from_utf8_lossy(&oracle.stdout).into_owned();
-    let times: Vec<i64> = text.split_whitespace().map(|word| word.parse().expect("a time")).collect();
-    let words = |file: &str, line: &str| -> Vec<f64> {
-        let text = fs::read_to_string(work.join(file)).expect(file);
-        let line =
-            text.lines().rfind(|found| found.contains(line)).unwrap_or_else(|| panic!("{file}: {text}")).to_owned();
-        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
-    };
-    let trace = reader::read_run(&run).expect("readable");
-    // The mean of a value over the time that the tools looked at, weighted by the length of the intervals.
-    let mean = |pid: i64, name: &str, keys: &[&str]| {
-        let inside = trace.events.iter().filter(|event| {
-            event.phase == Phase::Counter
-                && event.pid == pid
-                && event.name == name
-                && event.start_ns >= Some(times[0])
-                && event.end_ns() <= Some(times[1])
-        });
-        let (mut sum, mut length) = (0.0, 0.0);
-        for event in inside {
-            let dur = event.dur_ns.unwrap_or(0) as f64;
-            sum += dur * keys.iter().filter_map(|key| event.arg(key)?.as_f64()).sum::<f64>();
-            length += dur;
-        }
-        assert!(length > 2e9, "{name}: samples of {length} ns");
-        sum / length
-    };
-    let mpstat = words("mpstat", "all");
-    let [.., idle] = mpstat[..] else { panic!("{mpstat:?}") };
-    let near = |what: &str, ours: f64, theirs: f64, within: f64| {
-        assert!((ours - theirs).abs() <= within, "{what}: {ours} and {theirs}");
-    };
-    near("idle by mpstat", mean(0, "cpu", &["idle_pct"]), idle, 6.0);
-    let skip = mpstat.len() - 10;
-    near("user and nice by mpstat", mean(0, "cpu", &["user_pct", "nice_pct"]), mpstat[skip] + mpstat[skip + 1], 6.0);
-    near("system by mpstat", mean(0, "cpu", &["system_pct"]), mpstat[skip + 2], 6.0);
-    let vmstat: Vec<f64> = words("vmstat", "");
-    near("idle by vmstat", mean(0, "cpu", &["idle_pct"]), vmstat[14], 7.0);
-    let pidstat = words("pidstat", "Average");
-    near("a process by pidstat", mean(i64::from(load.pid()), "process", &["cpu_pct"]), pidstat[pidstat.len() - 1], 6.0);
 }
 
 /// No hook can be in a static program; the kernel sees what it does. Where the kernel lets nobody look, one sentence says so and the

@@ -5,7 +5,7 @@ use weftline_format::manifest::{ProcessRecord, State, SupervisorRecord};
 use super::Case;
 use crate::findings::Finding;
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Weighed, human_bytes, human_count, percent};
+use crate::findings::weigh::{Weighed, human_bytes, human_count, human_time, percent};
 use crate::findings::{Place, Stake, Who};
 
 /// A loss is at least worth a look, however small.
@@ -28,6 +28,7 @@ pub(super) fn lost_coverage(case: &Case<'_>) -> Vec<Finding> {
     }
     found.extend(dropped(case, &records));
     found.extend(unseen(case, &records));
+    found.extend(unsampled(case, &records));
     found.extend(unfinished(case, &records));
     found
 }
@@ -167,6 +168,32 @@ fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let score = if large { (LOSS + 0.5 * part).min(1.0) } else { NOTE };
     let query = "SELECT host, pid, sum(ret) AS traced_bytes FROM io WHERE ret > 0 GROUP BY host, pid ORDER BY traced_bytes DESC";
     case.finding("lost-coverage", Weighed { stake, place, score }, what, query.to_owned())
+}
+
+/// What collectors say that they did not see. Where a program is traced its recorder has told everything, whatever the samples lack.
+fn unsampled(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
+    let samplers =
+        || records.iter().filter(|record| record.only_samples()).filter_map(|record| record.samples.as_ref());
+    let (ends, ns): (u64, u64) =
+        samplers().fold((0, 0), |sums, found| (sums.0 + found.unseen_ends, sums.1 + found.unseen_ns));
+    let missing: u64 = samplers().map(|found| found.not_followed).sum();
+    let unseen = (ends > 0).then(|| {
+        format!(
+            "{} processes ended unseen: the last {} of their lives, in all, are in no sample",
+            human_count(ends),
+            human_time(ns),
+        )
+    });
+    let crowded =
+        (missing > 0).then(|| format!("{} processes were not sampled: too many open files", human_count(missing)));
+    let parts: Vec<String> = unseen.into_iter().chain(crowded).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let stake = Stake { calls: ends + missing, ..Stake::default() };
+    let weighed = Weighed { stake, place: Place::default(), score: NOTE };
+    let query = "SELECT host, pid, ts_ns, value AS unseen_ns FROM counters WHERE name = 'end' AND key = 'unseen_ns' AND value > 0 ORDER BY value DESC LIMIT 20";
+    case.finding("lost-coverage", weighed, format!("{}.", parts.join("; ")), query.to_owned())
 }
 
 fn unfinished(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {

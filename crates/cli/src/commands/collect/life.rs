@@ -1,6 +1,7 @@
 //! The life of a collector in the background: started apart from the terminal, found again by its pid file, stopped.
 //!
-//! A pid file holds the process id and when that process started, so that a later process of the same id is never taken for it.
+//! A pid file holds the process id, when that process started and in which boot, so that a later process of the same id is never taken for
+//! it. One whose process is gone was left by a collector that was killed: whoever finds it says so and removes it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write};
@@ -25,13 +26,40 @@ pub(super) struct PidFile {
 }
 
 impl PidFile {
-    pub(super) fn write(given: Option<&Path>, run: &Path) -> anyhow::Result<PidFile> {
+    /// Writes the file, and removes those that killed collectors of this run and host left.
+    pub(super) fn claim(given: Option<&Path>, run: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<PidFile> {
         let own = Own::read();
-        let path = given.map_or_else(|| run.join(RECORD_DIR).join(format!("{}.pid", own.stem(0))), Path::to_owned);
-        if let Some(other) = read(&path).filter(|other| other.pid != own.pid && other.is_alive()) {
-            bail!("{}: process {} is at work there; stop it with `weft collect --stop`", path.display(), other.pid);
+        let directory = run.join(RECORD_DIR);
+        fs::create_dir_all(&directory).with_context(|| format!("cannot use {}", run.display()))?;
+        let path = given.map_or_else(|| directory.join(format!("{}.pid", own.stem(0))), Path::to_owned);
+        if given.is_some() && path.exists() {
+            match Named::read(&path)? {
+                Some(other) if other.is_elsewhere(&own) => bail!(
+                    "{}: process {} of host {} is at work there; stop it there or name another --pid-file",
+                    path.display(),
+                    other.pid,
+                    other.host
+                ),
+                Some(other) if other.pid != own.pid && other.is_alive(&own) => bail!(
+                    "{}: process {} is at work there; stop it with `weft collect --stop`",
+                    path.display(),
+                    other.pid
+                ),
+                Some(other) => say(&other.obituary(&path)),
+                None => {}
+            }
         }
-        fs::write(&path, format!("{}\n{}\n{}\n", own.pid, own.start, own.host))
+        for old in pid_files_of(run) {
+            if let Ok(Some(other)) = Named::read(&old)
+                && !other.is_elsewhere(&own)
+                && !other.is_alive(&own)
+                && fs::remove_file(&old).is_ok()
+                && old != path
+            {
+                say(&other.obituary(&old));
+            }
+        }
+        fs::write(&path, format!("{}\n{}\n{}\n{}\n", own.pid, own.start, own.host, own.boot))
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(PidFile { path })
     }
@@ -48,18 +76,48 @@ struct Named {
     pid: u32,
     start: u64,
     host: String,
+    /// Empty in files of before.
+    boot: String,
 }
 
 impl Named {
-    fn is_alive(&self) -> bool {
-        start_of(&self.pid.to_string()) == Some(self.start)
+    /// Nothing for an empty file, which a full disk leaves. Anything else is somebody's file, not to be written over.
+    fn read(path: &Path) -> anyhow::Result<Option<Named>> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let mut lines = text.lines();
+        let mut named = || {
+            Some(Named {
+                pid: lines.next()?.parse().ok()?,
+                start: lines.next()?.parse().ok()?,
+                host: lines.next()?.to_owned(),
+                boot: lines.next().unwrap_or_default().to_owned(),
+            })
+        };
+        match named() {
+            Some(named) => Ok(Some(named)),
+            None => bail!("{} is no pid file of weft collect; name another one", path.display()),
+        }
     }
-}
 
-fn read(path: &Path) -> Option<Named> {
-    let text = fs::read_to_string(path).ok()?;
-    let mut lines = text.lines();
-    Some(Named { pid: lines.next()?.parse().ok()?, start: lines.next()?.parse().ok()?, host: lines.next()?.to_owned() })
+    fn is_elsewhere(&self, own: &Own) -> bool {
+        self.host != own.host
+    }
+
+    /// By number and start: a later process may have the number. Starts are counted from the boot, so another boot's mean nothing.
+    fn is_alive(&self, own: &Own) -> bool {
+        (self.boot.is_empty() || self.boot == own.boot) && start_of(&self.pid.to_string()) == Some(self.start)
+    }
+
+    fn obituary(&self, path: &Path) -> String {
+        format!(
+            "process {}, which sampled here, was killed; its pid file {} is stale and removed",
+            self.pid,
+            path.display()
+        )
+    }
 }
 
 /// Starts this command again, apart from the terminal, and returns when it is at work.
@@ -85,20 +143,21 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     command.args(["--detached", "--json"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start the collector")?;
+    let said = || {
+        let log = fs::read(&log_path).unwrap_or_default();
+        String::from_utf8_lossy(log.get(began as usize..).unwrap_or_default()).into_owned()
+    };
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line).context("cannot hear from the collector")?;
     }
     if line.is_empty() {
         let status = child.wait().context("cannot wait for the collector")?;
-        let log = fs::read(&log_path).unwrap_or_default();
-        let said = String::from_utf8_lossy(log.get(began as usize..).unwrap_or_default())
-            .trim_start_matches("weft: ")
-            .trim()
-            .to_owned();
-        writeln!(std::io::stderr(), "weft: {said}")?;
+        writeln!(std::io::stderr(), "weft: {}", said().trim_start_matches("weft: ").trim())?;
         return Ok(ExitCode::from(status.code().unwrap_or(1).clamp(1, 255) as u8));
     }
+    // What it said while it started, nobody else shows.
+    write!(std::io::stderr(), "{}", said())?;
     if args.json {
         std::io::stdout().write_all(line.as_bytes())?;
     } else if !args.quiet {
@@ -117,26 +176,38 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stops collectors of this host; 1 when there was none or one did not stop.
+/// What `--stop` ends with when the only collectors that it found had been killed before.
+const KILLED: u8 = 3;
+
+/// Stops collectors of this host; 1 when there was none or one did not stop, 3 when all had been killed.
 pub(super) fn stop(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<ExitCode> {
+    let own = Own::read();
     let files = match &args.pid_file {
-        Some(file) => vec![file.clone()],
+        Some(file) if file.exists() => vec![file.clone()],
+        Some(_) => Vec::new(),
         None => pid_files(args, wishes)?,
     };
-    let mut stopped = 0;
+    let (mut stopped, mut killed) = (0, 0);
     for file in files {
-        let Some(named) = read(&file) else { continue };
-        if named.host != rundir::host() {
+        let named = match Named::read(&file) {
+            Ok(Some(named)) => named,
+            Ok(None) => continue,
+            // One that the user names is an error, one that lies about is not ours.
+            Err(error) if args.pid_file.is_some() => return Err(error),
+            Err(_) => continue,
+        };
+        if named.is_elsewhere(&own) {
             continue;
         }
-        if !named.is_alive() {
-            // A killed collector cannot remove it.
-            let _ = fs::remove_file(&file);
+        if !named.is_alive(&own) {
+            fs::remove_file(&file).with_context(|| format!("cannot remove the stale {}", file.display()))?;
+            writeln!(std::io::stderr(), "weft: {}", named.obituary(&file))?;
+            killed += 1;
             continue;
         }
         signals::send(named.pid, signals::TERMINATE);
         let asked = Instant::now();
-        while named.is_alive() && file.exists() {
+        while named.is_alive(&own) && file.exists() {
             if asked.elapsed() > PATIENCE {
                 bail!("process {} did not stop within {} s", named.pid, PATIENCE.as_secs());
             }
@@ -147,11 +218,14 @@ pub(super) fn stop(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<ExitCo
             writeln!(std::io::stderr(), "weft: process {} has stopped", named.pid)?;
         }
     }
-    if stopped == 0 {
-        writeln!(std::io::stderr(), "weft: no collector of this host is at work there")?;
-        return Ok(ExitCode::FAILURE);
+    if stopped > 0 {
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    if killed > 0 {
+        return Ok(ExitCode::from(KILLED));
+    }
+    writeln!(std::io::stderr(), "weft: no collector of this host is at work there")?;
+    Ok(ExitCode::FAILURE)
 }
 
 fn pid_files(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<Vec<PathBuf>> {
@@ -165,11 +239,13 @@ fn pid_files(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<Vec<PathBuf>
     } else {
         vec![rundir::newest()?]
     };
-    let mut files = Vec::new();
-    for run in runs {
-        let entries = fs::read_dir(run.join(RECORD_DIR)).into_iter().flatten().flatten().map(|entry| entry.path());
-        files.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "pid")));
-    }
+    Ok(runs.iter().flat_map(|run| pid_files_of(run)).collect())
+}
+
+/// Pid files in a run, in order of their names.
+fn pid_files_of(run: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.join(RECORD_DIR)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "pid")).collect();
     files.sort();
-    Ok(files)
+    files
 }

@@ -88,6 +88,11 @@ pub(super) fn of(args: &CollectArgs, variable: &dyn Fn(&str) -> Option<String>) 
 }
 
 impl Wishes {
+    /// Whether the processes and groups that were named are there.
+    pub(super) fn verify(&self) -> weftline_collect::error::Result<()> {
+        self.follow.verify(&Roots::default())
+    }
+
     /// What the collector is to do in a run directory.
     pub(super) fn options(self, run: PathBuf) -> Options {
         let until_gone = !self.follow.trees.is_empty() && self.follow.only_trees();
@@ -98,6 +103,7 @@ impl Wishes {
             duration: self.duration,
             until_gone,
             host: self.host,
+            exit_records: true,
             own_record: true,
             roots: Roots::default(),
             node: self.node,
