@@ -3,6 +3,8 @@
 //! One parallel fold over all events. Every sum is an integer and every interval keeps its ends, so that the result does not depend on
 //! which thread saw which event.
 
+use std::sync::{Mutex, PoisonError};
+
 use arrow_array::Array as _;
 use rustc_hash::FxHashMap;
 use weftline_format::Phase;
@@ -109,6 +111,13 @@ impl Life {
 }
 
 type Sums = FxHashMap<(u32, u32, Op), Tally>;
+/// Sums that a thread keeps to itself. There may be millions; to have all of them once per thread took most of a report's memory.
+const LOCAL_SUMS: usize = 1 << 16;
+
+fn add_sums(all: &mut Sums, more: impl IntoIterator<Item = ((u32, u32, Op), Tally)>) {
+    more.into_iter().for_each(|(key, tally)| all.entry(key).or_default().add(&tally));
+}
+
 /// Calls on files by slice of the run, program and operation.
 type Slices = FxHashMap<(u32, u32, Op), Tally>;
 
@@ -241,11 +250,16 @@ impl Evidence {
             columns.mode,
         ]);
         let few_ranges = Roles::fit(run);
+        let shared = Mutex::new(Sums::default());
         let how = How { columns, small, origin, slice_ns, programs: programs(&dictionary), few_ranges };
         let (states, _) = run.scan(&request, State::default, |state, batch| {
             state.take(batch, &meanings, &how);
+            if state.sums.len() > LOCAL_SUMS {
+                add_sums(&mut shared.lock().unwrap_or_else(PoisonError::into_inner), state.sums.drain());
+            }
         })?;
-        let mut all = State::default();
+        let sums = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = State { sums, ..State::default() };
         states.into_iter().for_each(|state| all.join(state));
         let mut lives: Vec<Option<Life>> = vec![None; dictionary.processes.len()];
         let mut threads = vec![0u64; lives.len()];
@@ -392,7 +406,7 @@ impl State {
     }
 
     fn join(&mut self, other: State) {
-        other.sums.into_iter().for_each(|(key, tally)| self.sums.entry(key).or_default().add(&tally));
+        add_sums(&mut self.sums, other.sums);
         for (key, life) in other.threads {
             self.threads.entry(key).or_insert(Life::NONE).add(life.start, life.end, life.io);
         }
