@@ -131,7 +131,7 @@ class Bench:
         for size in self.options.scaling:
             say(f"scaling: a trace of {size:g} million events")
             directory = self.options.work / "scaling"
-            trace = traces.generated(self.options.generator, directory, round(size * 1e6), ("multi",))[0]
+            trace = traces.generated(self.options.generator, directory, round(size * 1e6), ("multi",), sharded=True)[0]
             mine = {(one.task, one.state): one for one in tools.ours(self.options.weft, self.options.group_by, trace)}
             steps.append(self.run_all([mine[which] for which in SCALED], self.options.scaling_repeats))
             shutil.rmtree(directory)

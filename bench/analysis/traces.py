@@ -64,13 +64,13 @@ def kept(directory: Path, key: str) -> dict | None:
     return known if known["key"] == key else None
 
 
-def generated(generator: Path, directory: Path, events: int, forms: tuple[str, ...]) -> list[Trace]:
+def generated(generator: Path, directory: Path, events: int, forms: tuple[str, ...], sharded: bool = False) -> list[Trace]:
     """The job of crates/format/examples/generate_trace in the given forms."""
-    key = hashlib.sha256(generator.read_bytes()).hexdigest() + " ".join(forms)
+    key = f"{hashlib.sha256(generator.read_bytes()).hexdigest()} {sharded} {' '.join(forms)}"
     known = kept(directory, key)
     if known is None:
         shutil.rmtree(directory, ignore_errors=True)
-        command = [str(generator), str(events)]
+        command = [str(generator), str(events), "--sharded", "yes" if sharded else "no"]
         for form in forms:
             (directory / form).mkdir(parents=True)
             command += [f"--{form}", str(directory / form if form == "run" else directory / form / "trace.pfw.gz")]

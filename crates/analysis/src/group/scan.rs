@@ -65,6 +65,16 @@ pub(super) mod size_from {
     pub(in super::super) const BOTH: u32 = 3;
     /// … and, in a group without events, its image size.
     pub(in super::super) const BOTH_IMAGE: u32 = 4;
+
+    #[inline]
+    pub(super) fn of<T>(returned: Option<T>, image: Option<T>) -> u32 {
+        match (returned, image) {
+            (None, None) => NOTHING,
+            (Some(_), None) => RETURNED,
+            (None, Some(_)) => IMAGE,
+            (Some(_), Some(_)) => BOTH,
+        }
+    }
 }
 
 /// How sizes are told.
@@ -156,6 +166,9 @@ impl Pass<'_> {
     }
 
     fn fold<C: Cell>(&self, state: &mut State<C>, batch: &Batch) {
+        if self.parts == [Part::Cat, Part::Name, Part::SizeFrom] {
+            return self.fold_streamed_names(state, batch);
+        }
         let mut slots = std::mem::take(&mut state.slots);
         slots.clear();
         if self.parts == [Part::Cat, Part::Name] {
@@ -176,6 +189,28 @@ impl Pass<'_> {
         state.slots = slots;
         if let Sizing::Later = self.sizing {
             self.second_candidates(state, batch, &values);
+        }
+    }
+
+    /// Categories and names of a run without an index, in one go: the question that everybody asks first.
+    fn fold_streamed_names<C: Cell>(&self, state: &mut State<C>, batch: &Batch) {
+        let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
+        let phases = batch.phases().values();
+        let values = Row::of::<C>(batch, self.rest);
+        for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
+            let (cat, name) = (cats[row], names[row]);
+            let (returned, image) = (values.returned(row), values.image(row));
+            let from = size_from::of(returned, image);
+            let place = name as usize * Direct::SIZES + from as usize;
+            let slot = state.direct.get(cat, place).unwrap_or_else(|| {
+                let slot = state.groups.slot(&[cat, name, from]);
+                state.direct.note(cat, place, slot);
+                slot
+            });
+            state.groups.at(slot).add(values.values::<C>(row, returned.or(image)));
+            if let (size_from::BOTH, Some(image)) = (from, image) {
+                state.groups.cell(&[cat, name, size_from::BOTH_IMAGE]).add_size(image);
+            }
         }
     }
 
@@ -202,7 +237,6 @@ impl Pass<'_> {
         let width = state.groups.width;
         let mut keys = std::mem::take(&mut state.keys);
         Words::of(self, batch).write_all(batch.rows(), width, &mut keys);
-        let direct = self.parts == [Part::Cat, Part::Name, Part::SizeFrom];
         // Events of a process often come in runs of the same group.
         let (mut last, mut last_slot): (&[u32], Slot) = (&[], NO_SLOT);
         for (phase, key) in phases.iter().zip(keys.chunks_exact(width)) {
@@ -210,14 +244,7 @@ impl Pass<'_> {
                 slots.push(NO_SLOT);
                 continue;
             }
-            if direct && let [cat, name, from] = *key {
-                let place = name as usize * Direct::SIZES + from as usize;
-                last_slot = state.direct.get(cat, place).unwrap_or_else(|| {
-                    let slot = state.groups.slot(key);
-                    state.direct.note(cat, place, slot);
-                    slot
-                });
-            } else if key != last {
+            if key != last {
                 last_slot = state.groups.slot(key);
                 last = key;
             }
@@ -338,12 +365,7 @@ impl<'b> Words<'b> {
                     fill(keys, at + 1, width, |row| (numbers[row] >> 32) as u32);
                 }
                 Source::SizeFrom(values) => {
-                    fill(keys, at, width, |row| match (values.returned(row), values.image(row)) {
-                        (None, None) => size_from::NOTHING,
-                        (Some(_), None) => size_from::RETURNED,
-                        (None, Some(_)) => size_from::IMAGE,
-                        (Some(_), Some(_)) => size_from::BOTH,
-                    });
+                    fill(keys, at, width, |row| size_from::of(values.returned(row), values.image(row)));
                 }
             }
             at += part.words();

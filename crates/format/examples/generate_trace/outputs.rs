@@ -120,8 +120,8 @@ fn write_members(text: &[u8], out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes the job in all wanted forms.
-pub(crate) fn generate(events: u64, seconds: u32, forms: &Forms) -> io::Result<Summary> {
-    let mut workload = Workload::new(events, seconds);
+pub(crate) fn generate(events: u64, seconds: u32, sharded: bool, forms: &Forms) -> io::Result<Summary> {
+    let mut workload = Workload::new(events, seconds, sharded);
     let (mut lines, mut texts) = (Lines::new(), Texts::create(forms)?);
     let mut run = forms.run.as_deref().map(Run::create).transpose()?;
     let mut summary = Summary::default();

@@ -2,7 +2,8 @@
 //!
 //! Everything comes from one random sequence, so the same numbers give the same trace. The processes take turns by their own clocks,
 //! and a turn is one training step. The job's length does not depend on the number of events: more events are more steps in the same
-//! time, so that the time buckets, processes, files and names of a trace stay the same at every size.
+//! time, so that the time buckets, processes, files and names of a trace stay the same at every size. Any process reads any file, so that
+//! pairs of them grow in number with the steps; where the job is *sharded*, each has its own files, and those pairs stay the same too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -120,13 +121,14 @@ pub(crate) struct Workload {
     /// Who is next: the smallest clock.
     order: BinaryHeap<Reverse<(i64, usize)>>,
     left: u64,
+    sharded: bool,
     span_ns: i64,
     step_ns: i64,
     steps_per_epoch: i64,
 }
 
 impl Workload {
-    pub(crate) fn new(events: u64, span_s: u32) -> Workload {
+    pub(crate) fn new(events: u64, span_s: u32, sharded: bool) -> Workload {
         let span_ns = i64::from(span_s) * 1_000_000_000;
         let steps = (events as i64 / CALLS_PER_STEP / PROCESSES as i64).max(1);
         Workload {
@@ -134,6 +136,7 @@ impl Workload {
             processes: vec![Process::default(); PROCESSES],
             order: (0..PROCESSES).map(|process| Reverse((ORIGIN_NS + process as i64 * 1_370_411, process))).collect(),
             left: events,
+            sharded,
             span_ns,
             step_ns: (span_ns / steps).max(1_000_000),
             steps_per_epoch: (steps / 5).max(1),
@@ -147,7 +150,7 @@ impl Workload {
             return false;
         }
         let Some(Reverse((clock, process))) = self.order.pop() else { return false };
-        let mut turn = Turn { clock, process, calls, random: &mut self.random };
+        let mut turn = Turn { clock, process, sharded: self.sharded, calls, random: &mut self.random };
         let state = &mut self.processes[process];
         if !state.started {
             state.started = true;
@@ -174,6 +177,7 @@ impl Workload {
 struct Turn<'a> {
     clock: i64,
     process: usize,
+    sharded: bool,
     calls: &'a mut Vec<Call>,
     random: &'a mut Random,
 }
@@ -219,7 +223,12 @@ impl Turn<'_> {
 
     /// One sample file read by a loader thread.
     fn sample(&mut self, thread: u32, step: i64, epoch: i64) {
-        let file = self.random.below(SAMPLES as i64) as usize;
+        let file = if self.sharded {
+            let shard = SAMPLES / PROCESSES;
+            self.process * shard + self.random.below(shard as i64) as usize
+        } else {
+            self.random.below(SAMPLES as i64) as usize
+        };
         let (fd, begun) = (12 + i64::from(thread) + self.random.below(6), self.clock);
         self.io("open64", "POSIX", thread, 40_000, file, Detail::Open { fd, flags: 524_288 });
         self.io("__fxstat64", "POSIX", thread, 3_000, file, Detail::Handle { fd });
