@@ -70,7 +70,7 @@ fn check(form: &str, trace: &Trace, summary: &Summary, expected: &[String]) {
 fn every_form_holds_the_same_events() {
     let directory = tempfile::tempdir().expect("a directory for the forms");
     let forms = forms_in(directory.path());
-    let summary = generate(EVENTS, 600, &forms).expect("room on the disk");
+    let summary = generate(EVENTS, 600, false, &forms).expect("room on the disk");
     assert_eq!(summary.events, EVENTS);
     assert_eq!(summary.calls.values().map(|sum| sum.0).sum::<u64>(), EVENTS);
 
@@ -87,7 +87,7 @@ fn lines_are_json_and_span_the_whole_job() {
     let directory = tempfile::tempdir().expect("a directory for the text");
     let plain = directory.path().join("plain.pfw");
     let forms = Forms { plain: Some(plain.clone()), ..Forms::default() };
-    let summary = generate(EVENTS, 600, &forms).expect("room on the disk");
+    let summary = generate(EVENTS, 600, false, &forms).expect("room on the disk");
     let text = fs::read_to_string(plain).expect("UTF-8");
     assert_eq!(text.len() as u64, summary.text_bytes);
     assert_eq!(text.lines().count() as u64, summary.events + summary.definitions);
@@ -113,7 +113,7 @@ fn lines_are_json_and_span_the_whole_job() {
 fn the_same_numbers_give_the_same_bytes() {
     let directories = [(); 2].map(|()| tempfile::tempdir().expect("a directory for the forms"));
     let [first, second] = directories.each_ref().map(|directory| {
-        let summary = generate(20_000, 60, &forms_in(directory.path())).expect("room on the disk");
+        let summary = generate(20_000, 60, true, &forms_in(directory.path())).expect("room on the disk");
         let file = |name| fs::read(directory.path().join(name)).expect("written");
         (summary, file("plain.pfw"), file("single.pfw.gz"), file("multi.pfw.gz"))
     });
