@@ -229,12 +229,16 @@ mod tests {
     /// Files of this machine that come in pieces.
     #[test]
     fn short_records_are_read_whole() {
-        for name in ["vmstat", "diskstats", "net/dev", "cpuinfo", "kallsyms"] {
+        for name in ["vmstat", "diskstats", "net/dev", "cpuinfo", "zoneinfo"] {
             let Ok(kept) = Kept::open(Path::new("/proc").join(name)) else { continue };
             let lines_of = |text: &[u8]| lines(text).count();
             let (mut one, mut other) = (Vec::new(), Vec::new());
-            let whole = lines_of(kept.read(&mut one).expect("read"));
-            assert_eq!(lines_of(kept.read_short_records(&mut other).expect("read")), whole, "{name}");
+            // A device may come or go in between.
+            let same = (0..10).any(|_| {
+                lines_of(kept.read(&mut one).expect("read"))
+                    == lines_of(kept.read_short_records(&mut other).expect("read"))
+            });
+            assert!(same, "{name}");
         }
     }
 

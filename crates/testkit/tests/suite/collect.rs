@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use weftline_format::Phase;
 use weftline_format::manifest::{SAMPLES_END, State, SupervisorRecord};
 use weftline_format::reader;
+use weftline_format::{Event, Phase};
 use weftline_testkit::Scratch;
 use weftline_testkit::case::excerpt;
 use weftline_testkit::compile::{STATIC, compile};
@@ -351,8 +351,9 @@ fn more_processes_than_descriptors() {
         let trace = reader::read_run(&run).expect("readable");
         assert_eq!(trace.damage.flaws, []);
         let last = trace.events.iter().filter_map(|event| event.end_ns()).max().expect("samples");
-        let of =
-            |pid: u32| trace.events.iter().filter(move |event| event.pid == i64::from(pid) && event.name == "process");
+        // One that ends while it is let in is introduced but has no sample.
+        let samples = |event: &&Event| event.name == "process" && event.phase == Phase::Counter;
+        let of = |pid: u32| trace.events.iter().filter(samples).filter(move |event| event.pid == i64::from(pid));
         let followed = pids.iter().filter(|pid| of(**pid).next().is_some()).count();
         assert_eq!(followed as u64, record.processes);
         // Whoever lives at the end is sampled to the end, also those that there was no room for at first.
