@@ -29,7 +29,10 @@ def build(cargo: tuple[str, ...] = ("cargo", "build"), target: Optional[str] = N
     """Builds and gives the directory with the products. ``target`` may end with the version of glibc, for cargo-zigbuild."""
     options = ["--release", "--locked", *(("--target", target) if target else ())]
     packages = [word for name in CARGO_PACKAGES for word in ("--package", name)]
-    subprocess.run([*cargo, *options, *packages], cwd=ROOT, check=True)
+    # By the Makefile's rule: another choice would build `weft` anew, and leave the one without `--kernel` for the tests.
+    clang = shutil.which(os.environ.get("WEFT_CLANG") or "clang")
+    kernel = ("--features", "weftline-cli/kernel") if clang else ()
+    subprocess.run([*cargo, *options, *packages, *kernel], cwd=ROOT, check=True)
     # Apart, since it asks for more of Arrow: together, `weft` would be built anew for that. Its form does not depend on an interpreter.
     environment = {**os.environ, "PYO3_NO_PYTHON": "1"}
     subprocess.run([*cargo, *options, "--package", ANALYSIS_PACKAGE], cwd=ROOT, check=True, env=environment)
