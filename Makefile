@@ -7,13 +7,6 @@ PYTHON  ?= python3
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
-# `weft run` finds its library beside itself, so tests and demos need only the path of `weft`.
-PRODUCT := --release --package weftline-cli --package weftline-preload \
-	--package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow
-# `--kernel` is built where clang is (WEFT_CLANG names another one); KERNEL= leaves it out.
-KERNEL := $(if $(shell command -v $(or $(WEFT_CLANG),clang)),--features weftline-cli/kernel)
-PRODUCT += $(KERNEL)
-
 .DEFAULT_GOAL := help
 .PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
@@ -22,11 +15,10 @@ help: ## show this list
 
 build: ## build weft and the library it injects (target/release)
 	@command -v cc >/dev/null || tools/debian-packages.sh gcc libc6-dev
-	$(CARGO) build $(PRODUCT)
-	@ln -sf libweft.so $(TARGET)/release/libweft.so.0 # its name for the loader: woven programs run from here as well
+	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh >/dev/null
 
-sql: ## build weft-sql, which answers `weft query` (about 20 minutes on two processors: DataFusion)
-	$(CARGO) build --release --package weftline-sql
+sql: ## build weft-sql too, which answers `weft query` (some minutes more: DataFusion)
+	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh --sql-only >/dev/null
 
 demo: build ## trace a small training job with worker processes and print the summary
 	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3
@@ -56,7 +48,7 @@ check-fmt:
 	$(CARGO) fmt --all --check
 
 check-clippy:
-	$(CARGO) clippy --workspace --all-targets $(KERNEL) -- -D warnings
+	$(CARGO) clippy --profile bench --workspace --all-targets --features weftline-cli/kernel -- -D warnings
 
 # Apart from `check`, because it needs LLVM's headers.
 check-weave: weave ## formatting and lints of the weaver

@@ -38,7 +38,7 @@ def build(out: Path, machine: str) -> None:
     tools = Path(sys.executable).parent
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
     target = f"{machine}-unknown-linux-gnu"
-    product.stage(product.build(("cargo-zigbuild", "zigbuild"), f"{target}.{GLIBC[0]}.{GLIBC[1]}"))
+    product.stage(product.build("--target", f"{target}.{GLIBC[0]}.{GLIBC[1]}"))
     shutil.rmtree(out, ignore_errors=True)
     for feature, version in FLAVOURS.items():
         say(f"building for Python {version[0]}.{version[1]} and later")

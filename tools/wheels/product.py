@@ -13,9 +13,7 @@ from typing import Optional
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "crates/python/python/weftline"
-CARGO_PACKAGES = ("weftline-cli", "weftline-preload", "weftline-capi", "weftline-capi-dftracer", "weftline-capi-perfflow")
 # The second extension module. maturin makes only the first; this one is the same for all versions of Python.
-ANALYSIS_PACKAGE = "weftline-pyanalysis"
 ANALYSIS = ("lib_analysis.so", "_analysis.abi3.so")
 # What is taken of the installation. Manuals and completions have no place in a wheel.
 STAGED = ("bin", "lib", "include")
@@ -25,20 +23,11 @@ def target_directory() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 
-def build(cargo: tuple[str, ...] = ("cargo", "build"), target: Optional[str] = None) -> Path:
-    """Builds and gives the directory with the products. ``target`` may end with the version of glibc, for cargo-zigbuild."""
-    options = ["--release", "--locked", *(("--target", target) if target else ())]
-    packages = [word for name in CARGO_PACKAGES for word in ("--package", name)]
-    # By the Makefile's rule: another choice would build `weft` anew, and leave the one without `--kernel` for the tests.
-    clang = shutil.which(os.environ.get("WEFT_CLANG") or "clang")
-    kernel = ("--features", "weftline-cli/kernel") if clang else ()
-    subprocess.run([*cargo, *options, *packages, *kernel], cwd=ROOT, check=True)
-    # Apart, since it asks for more of Arrow: together, `weft` would be built anew for that. Its form does not depend on an interpreter.
+def build(*options: str) -> Path:
+    """Builds and gives the directory with the products; ``options`` are those of tools/build.sh. `_analysis` does not depend on an interpreter."""
     environment = {**os.environ, "PYO3_NO_PYTHON": "1"}
-    subprocess.run([*cargo, *options, "--package", ANALYSIS_PACKAGE], cwd=ROOT, check=True, env=environment)
-    # cargo-zigbuild's targets may carry a version, its directories do not.
-    triple = target.split(".")[0] if target else ""
-    return target_directory() / triple / "release"
+    command = [ROOT / "tools/build.sh", "--python", *options]
+    return Path(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
 def stage(built: Path) -> None:

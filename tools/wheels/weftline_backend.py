@@ -22,7 +22,7 @@ VECTORCALL = (3, 12)
 # What a source distribution holds of the tree.
 SOURCES = (
     "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "Makefile",
-    "README.md", "crates", "docs", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "tools/install.sh", "tools/wheels", "xtask",
+    "README.md", "crates", "docs", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "tools/build.sh", "tools/install.sh", "tools/wheels", "xtask",
 )  # fmt: skip
 
 
