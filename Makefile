@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,9 +29,15 @@ setup: ## install what the tests need
 
 # The build comes behind the setup and in a make of its own: whether clang is there decides what is built.
 test: setup ## install what the tests need and run them all
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build test-package
+	@$(TESTS)
+
+TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package CARGO_TARGET_DIR=$(TARGET) tools/run-tests.sh
+test-weave test-rust test-live test-python: test-%:
+	@$(TESTS) $*
+
+test-package:
 	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/venv-package
-	WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package tools/run-tests.sh
 
 weave: ## build the weaver for C and C++: a plugin for each clang of Debian (14, 15, 16, 19) and any other LLVM found
 	@tools/debian-packages.sh g++ $(foreach major,$(shell tools/weave.sh --majors),clang-$(major) llvm-$(major)-dev)

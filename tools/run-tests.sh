@@ -1,10 +1,33 @@
 #!/bin/sh
-# Runs every test: those of the Python tools, of the Python package and the drop-ins, then the workspace's (nextest where it is
-# installed, else `cargo test`). WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh,
-# WEFT_PACKAGE that of tools/python-package.sh; extra arguments go to the Rust runner.
+# Runs tests: tools/run-tests.sh [STAGE…] [-- ARGUMENT…]   (all stages without a name)
+#
+# weave   the weaver, a workspace of its own, with the clang of each major that WEFT_WEAVE_MAJORS names (one: the others are tested by `make weekly`)
+# rust    the workspace, without the live tests; arguments behind -- go to nextest
+# live    tests that judge real clocks and processes of this machine, one at a time
+# python  the Python package, the drop-ins, and the tools that are written in Python
+#
+# WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh, WEFT_PACKAGE that of tools/python-package.sh. The order
+# above is needed: examples of the documents use the weaver's plugin, tests of the Python package the weft-sql that the stage rust builds.
 set -eu
 cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make test\`}"
+target=$(dirname "$(dirname "$(realpath "$WEFT_BIN")")")
+export WEFT_SQL="$target/release/weft-sql"
+# Kernel tracepoints are built with clang, which setup-test-machine.sh installs. One build of the whole workspace, in the profile that shares its
+# dependencies with the product (Cargo.toml).
+workspace="--workspace --features weftline-cli/kernel"
+
+stages=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --)
+        shift
+        break
+        ;;
+    *) stages="$stages $1" ;;
+    esac
+    shift
+done
 
 # One failure does not hide the others.
 failed=0
@@ -12,33 +35,43 @@ try() {
     "$@" || failed=1
 }
 
-python=${WEFT_VENV:-target/venv}/bin/python3
-try "$python" -m unittest discover --start-directory tools/perfetto
-try "$python" -m unittest discover --start-directory bench
+weave() {
+    # setup-test-machine.sh installs these compilers, so a missing one is an error.
+    # shellcheck disable=SC2046,SC2086  # a list of numbers
+    try tools/weave.sh --test --target "$target" ${WEFT_WEAVE_MAJORS:-$(tools/weave.sh --everyday)}
+}
 
-target=$(dirname "$(dirname "$(realpath "$WEFT_BIN")")")
-# All of the workspace in one build, in the profile that shares its dependencies with the product (Cargo.toml); kernel tracepoints are built with
-# clang, which setup-test-machine.sh installs. It comes first: examples of the documents and tests of the Python package run the weft-sql made here.
-workspace="--workspace --features weftline-cli/kernel"
-export WEFT_SQL="$target/release/weft-sql"
-if cargo nextest --version >/dev/null 2>&1; then
+rust() {
     # shellcheck disable=SC2086  # a list of words
     try cargo nextest run --cargo-profile bench $workspace --no-fail-fast "$@"
     # nextest does not run documentation tests.
     # shellcheck disable=SC2086  # a list of words
     try cargo test --profile bench $workspace --doc --quiet
-else
+}
+
+live() {
     # shellcheck disable=SC2086  # a list of words
-    try cargo test --profile bench $workspace --no-fail-fast "$@"
-fi
+    try cargo nextest run --profile live --cargo-profile bench $workspace --no-fail-fast
+}
 
-# The weaver is a workspace of its own. setup-test-machine.sh installs all of these compilers, so a missing one is an error.
-# shellcheck disable=SC2046  # a list of numbers
-try tools/weave.sh --test --target "$target" $(tools/weave.sh --majors)
+python() {
+    tools=${WEFT_VENV:-$target/venv}/bin/python3
+    try "$tools" -m unittest discover --start-directory tools/perfetto
+    try "$tools" -m unittest discover --start-directory bench
+    package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
+    for tests in crates/python/tests compat/tests; do
+        try env --chdir="$tests" PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -p no:cacheprovider -q
+    done
+}
 
-package=$(realpath --no-symlinks "${WEFT_PACKAGE:-target/venv-package}")/bin/python3
-export PYTHONDONTWRITEBYTECODE=1
-for tests in crates/python/tests compat/tests; do
-    try env --chdir="$tests" "$package" -m pytest -p no:cacheprovider -q
+for stage in ${stages:-weave rust live python}; do
+    case $stage in
+    rust) rust "$@" ;;
+    weave | live | python) "$stage" ;;
+    *)
+        echo "tools/run-tests.sh: there is no stage $stage; there are weave, rust, live, python" >&2
+        exit 2
+        ;;
+    esac
 done
 exit "$failed"

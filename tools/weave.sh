@@ -4,7 +4,7 @@
 # Without majors it builds for every one whose llvm-config is installed. A plugin belongs to the clang of its major that is linked to the same
 # libLLVM; 14 is the oldest. They land in DIR/weave/MAJOR/libweft_weave.so, and beside it as libWeavePass.so, the name that
 # existing builds load. --test then runs the tests with all of them; with --test a major that was asked for must have its clang.
-# --majors prints those that are tested, which are the ones that Debian 12 has.
+# --majors prints those that are tested, which are the ones that Debian 12 has; --everyday the one that is tested with each change, Debian's `clang`.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 floor=14
@@ -22,6 +22,10 @@ while [ $# -gt 0 ]; do
         ;;
     --majors)
         echo "$debian"
+        exit 0
+        ;;
+    --everyday)
+        echo "$floor"
         exit 0
         ;;
     -*)

@@ -5,7 +5,7 @@
 
 use weftline_format::hash::{hex, path_hash};
 
-use crate::workload::{self, Call, Detail, Extra, FILES, HOSTS, NOTE, OPTIMIZER, PROCESSES};
+use super::workload::{self, Call, Detail, Extra, FILES, HOSTS, NOTE, OPTIMIZER, PROCESSES};
 
 const COMMAND: &str = "python train.py --data \"/p/lustre/job/data\"";
 

@@ -9,9 +9,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
 
-use crate::dftracer::Lines;
-use crate::run::Run;
-use crate::workload::{Call, Detail, Workload};
+use super::dftracer::Lines;
+use super::run::Run;
+use super::workload::{Call, Detail, Workload};
 
 /// Text of a gzip member of the form `multi`.
 const MEMBER_TEXT: usize = 1 << 20;

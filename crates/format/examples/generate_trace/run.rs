@@ -11,7 +11,7 @@ use weftline_format::line::LineBuf;
 use weftline_format::manifest::RunManifest;
 use weftline_format::member::{Deflater, seal};
 
-use crate::workload::{self, Call, Detail, Extra, FILES, NOTE, OPTIMIZER, ORIGIN_NS, PROCESSES};
+use super::workload::{self, Call, Detail, Extra, FILES, NOTE, OPTIMIZER, ORIGIN_NS, PROCESSES};
 
 /// Text of a member, as the drain closes it.
 const MEMBER_TEXT: usize = 1 << 20;

@@ -98,15 +98,13 @@ fn weave() {
     follow("docs/weave.md", 18, &prefix.join("bin").to_string_lossy(), &environment);
 }
 
-/// `weft query` needs `weft-sql`, which `make test` builds in a profile of its own.
+/// `weft query` needs `weft-sql`, which lies beside the product: cargo builds it for the tests of its crate.
 #[test]
 fn analysis() {
     let weft = directory_of_weft();
-    let sql = weft.parent().expect("the target directory").join("sql");
-    assert!(sql.join("weft-sql").exists(), "{}: `make test` makes it", sql.join("weft-sql").display());
+    assert!(weft.join("weft-sql").exists(), "{}: `make test` makes it", weft.join("weft-sql").display());
     let golden = workspace().join("crates/testkit/golden/posix_small/trace").to_string_lossy().into_owned();
-    let path = format!("{}:{}", weft.display(), sql.display());
-    follow("docs/analysis.md", 20, &path, &[("TRACES", golden)]);
+    follow("docs/analysis.md", 20, &weft.to_string_lossy(), &[("TRACES", golden)]);
 }
 
 #[test]

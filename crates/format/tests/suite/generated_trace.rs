@@ -1,13 +1,13 @@
 //! The generator of `make bench-analysis`: its forms hold the same events, those that it says, and the same ones every time.
 #![allow(dead_code, reason = "the modules are those of examples/generate_trace, which uses all of them")]
 
-#[path = "../examples/generate_trace/dftracer.rs"]
+#[path = "../../examples/generate_trace/dftracer.rs"]
 mod dftracer;
-#[path = "../examples/generate_trace/outputs.rs"]
+#[path = "../../examples/generate_trace/outputs.rs"]
 mod outputs;
-#[path = "../examples/generate_trace/run.rs"]
+#[path = "../../examples/generate_trace/run.rs"]
 mod run;
-#[path = "../examples/generate_trace/workload.rs"]
+#[path = "../../examples/generate_trace/workload.rs"]
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
