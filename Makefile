@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: setup ## install what the tests need and run them all
 TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package CARGO_TARGET_DIR=$(TARGET) tools/run-tests.sh
 test-weave test-rust test-live test-python: test-%:
 	@$(TESTS) $*
+
+weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, fuzzing, Perfetto (an hour)
+	@tools/weekly.sh $(WEEKLY_ARGS)
 
 test-package:
 	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/venv-package

@@ -1,0 +1,63 @@
+#!/bin/bash
+# What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
+#
+# All majors of LLVM, the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot, the fuzz targets for a minute each, Perfetto's own
+# engine over a fresh trace. --update writes the table into docs/reliability.md, with the date.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/stages.sh
+. tools/stages.sh
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR=$target
+
+setup() {
+    WEFT_VENV=$target/venv tools/setup-test-machine.sh --weekly
+    cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+}
+
+# libFuzzer needs unstable flags of the compiler; the pinned stable one has them behind this variable.
+fuzz() {
+    local name
+    for name in fuzz/fuzz_targets/*.rs; do
+        name=$(basename "$name" .rs)
+        RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz --target-dir "$target/fuzz" "$name" "$target/fuzz-corpus/$name" -- \
+            -max_total_time="${FUZZ_SECONDS:-60}" -rss_limit_mb=4096 -print_final_stats=1 || return
+    done
+}
+
+perfetto() {
+    WEFT=$target/release/weft examples/demo.sh && tools/perfetto/check.sh "$target"/demo/run/*.pfw.gz
+}
+
+# Corpora are kept: what a week has found, the next one begins with.
+corpora() {
+    local name
+    for name in fuzz/fuzz_targets/*.rs; do mkdir -p "$target/fuzz-corpus/$(basename "$name" .rs)"; done
+}
+
+stages_begin "$target/weekly" .ci/budgets
+corpora
+stage setup setup
+stage build make --no-print-directory build
+stage llvm env WEFT_WEAVE_MAJORS="$(tools/weave.sh --majors)" make --no-print-directory test-weave
+stage wheels make --no-print-directory wheels
+stage dist make --no-print-directory check-dist
+stage fuzz fuzz
+stage perfetto perfetto
+summary=$(stages_end)
+failed=$?
+printf '%s\n' "$summary"
+
+if [ "${1:-}" = --update ]; then
+    python3 - docs/reliability.md "$(date +%Y-%m-%d)" "$(git rev-parse --short=9 HEAD)" "$summary" <<'PYTHON'
+import pathlib, re, sys
+
+page, date, revision, summary = sys.argv[1:]
+text = pathlib.Path(page).read_text()
+table = f"Run on {date} at {revision}:\n\n```text\n{summary.strip()}\n```\n"
+begin, end = "<!-- weekly: begin -->\n", "<!-- weekly: end -->\n"
+pathlib.Path(page).write_text(re.sub(f"{begin}.*{end}", lambda _: begin + table + end, text, flags=re.S))
+PYTHON
+fi
+exit "$failed"
