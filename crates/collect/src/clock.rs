@@ -1,8 +1,9 @@
-//! When to sample: absolute deadlines that do not drift, and the interval that a sample really describes.
+//! What time it is and when to sample: absolute deadlines that do not drift, and the interval that a sample really describes.
 //!
 //! The timer is periodic and kept by the kernel, so a late tick does not move the ones after it. A tick that comes so late that others
 //! were due meanwhile stands for all of them; they are counted, and its interval is as long as it really was.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -59,43 +60,85 @@ pub struct Tick {
     pub skipped: u64,
 }
 
-/// A periodic timer.
-#[derive(Debug)]
-pub struct Clock {
-    timer: OwnedFd,
-    interval_ns: i64,
-    /// The deadline that is still to come.
-    next_ns: i64,
-}
+/// Where a collector has the time from, and what wakes it: [`KernelClock`], or one that a test moves by hand. Collectors are generic in it
+/// and hold no object, so that reading the time for each process costs what the clocks themselves cost.
+///
+/// Its descriptor is readable while a tick is due.
+pub trait Clock: AsFd + fmt::Debug {
+    /// Both clocks now.
+    fn now(&self) -> Moment;
 
-impl Clock {
-    /// A clock whose first tick comes after `first`, and the others every `interval` from then.
-    pub fn start(first: Duration, interval: Duration) -> io::Result<Clock> {
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let interval_ns = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX).max(1);
-        let next_ns = read(ClockId::Monotonic).saturating_add(first.as_nanos().max(1) as i64);
-        let times = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(next_ns) };
-        timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &times)?;
-        Ok(Clock { timer, interval_ns, next_ns })
-    }
+    /// Lets it tick every `interval`, the first time when one has passed.
+    fn start(&mut self, interval: Duration) -> io::Result<()>;
 
     /// Takes the tick that is due; nothing when none is.
-    pub fn tick(&mut self) -> io::Result<Option<Tick>> {
-        let mut count = [0; 8];
-        match rustix::io::read(&self.timer, &mut count) {
-            Ok(_) => {}
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        let due = u64::from_ne_bytes(count).max(1);
-        let at = Moment::now();
-        let deadline = self.next_ns.saturating_add(self.interval_ns.saturating_mul((due - 1) as i64));
+    fn tick(&mut self) -> io::Result<Option<Tick>>;
+}
+
+/// The deadlines of a clock: a grid that stays where its first deadline put it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// From one to the next.
+    pub interval_ns: i64,
+    /// The one that is still to come, on the steady clock.
+    pub next_ns: i64,
+}
+
+impl Deadlines {
+    /// From a steady time on.
+    pub fn new(now_ns: i64, interval: Duration) -> Deadlines {
+        let interval_ns = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX).max(1);
+        Deadlines { interval_ns, next_ns: now_ns.saturating_add(interval_ns) }
+    }
+
+    /// The tick that stands for the next `due` of them, taken `at` that moment.
+    pub fn take(&mut self, due: u64, at: Moment) -> Tick {
+        let skipped = due.saturating_sub(1);
+        let passed_ns = self.interval_ns.saturating_mul(i64::try_from(skipped).unwrap_or(i64::MAX));
+        let deadline = self.next_ns.saturating_add(passed_ns);
         self.next_ns = deadline.saturating_add(self.interval_ns);
-        Ok(Some(Tick { at, late_ns: at.steady_ns.saturating_sub(deadline).max(0) as u64, skipped: due - 1 }))
+        Tick { at, late_ns: at.steady_ns.saturating_sub(deadline).max(0) as u64, skipped }
     }
 }
 
-impl AsFd for Clock {
+/// The machine's clocks, and a periodic timer that the kernel keeps.
+#[derive(Debug)]
+pub struct KernelClock {
+    timer: OwnedFd,
+    deadlines: Deadlines,
+}
+
+impl KernelClock {
+    /// A clock that does not tick yet.
+    pub fn new() -> io::Result<KernelClock> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        Ok(KernelClock { timer, deadlines: Deadlines::new(0, Duration::MAX) })
+    }
+}
+
+impl Clock for KernelClock {
+    fn now(&self) -> Moment {
+        Moment::now()
+    }
+
+    fn start(&mut self, interval: Duration) -> io::Result<()> {
+        self.deadlines = Deadlines::new(read(ClockId::Monotonic), interval);
+        let Deadlines { interval_ns, next_ns } = self.deadlines;
+        let times = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(next_ns) };
+        Ok(timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &times).map(drop)?)
+    }
+
+    fn tick(&mut self) -> io::Result<Option<Tick>> {
+        let mut count = [0; 8];
+        match rustix::io::read(&self.timer, &mut count) {
+            Ok(_) => Ok(Some(self.deadlines.take(u64::from_ne_bytes(count), Moment::now()))),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for KernelClock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -111,31 +154,50 @@ mod tests {
 
     use super::*;
 
-    fn wait(clock: &Clock) {
-        poll(&mut [PollFd::new(clock, PollFlags::IN)], None).expect("polled");
+    fn at(steady_ns: i64) -> Moment {
+        Moment { steady_ns, real_ns: steady_ns / 2 }
     }
 
     #[test]
-    fn ticks_keep_to_their_deadlines() {
-        let interval = Duration::from_millis(20);
-        let mut clock = Clock::start(interval, interval).expect("a timer");
-        assert_eq!(clock.tick().expect("read"), None, "none is due yet");
-        let mut deadlines = Vec::new();
-        for round in 0..10 {
-            if round == 4 {
-                // Three deadlines and a half: the third is taken late, two are skipped.
-                std::thread::sleep(Duration::from_millis(70));
-            }
-            wait(&clock);
-            let tick = clock.tick().expect("read").expect("due");
-            if round == 4 {
-                assert!(tick.skipped >= 2, "{tick:?}");
-            }
-            deadlines.push(tick.at.steady_ns - tick.late_ns as i64);
+    fn deadlines_stay_on_their_grid() {
+        let mut deadlines = Deadlines::new(1_000, Duration::from_nanos(100));
+        // Taken at, deadlines that had passed; late, skipped, the deadline to come.
+        for (now, due, late, skipped, next) in [
+            (1_100, 1, 0, 0, 1_200),
+            (1_290, 1, 90, 0, 1_300),
+            // Three deadlines and a half: the third is taken late, two are skipped.
+            (1_550, 3, 50, 2, 1_600),
+            (1_600, 1, 0, 0, 1_700),
+            // A timer that tells of a deadline which the clock has not reached yet, as two processors may see it.
+            (1_699, 1, 0, 0, 1_800),
+        ] {
+            assert_eq!(deadlines.take(due, at(now)), Tick { at: at(now), late_ns: late, skipped }, "at {now}");
+            assert_eq!(deadlines.next_ns, next, "after {now}");
         }
-        let first = deadlines[0];
-        for deadline in deadlines {
-            assert_eq!((deadline - first) % 20_000_000, 0, "on the grid of the first one");
+        let mut endless = Deadlines::new(i64::MAX - 5, Duration::MAX);
+        assert_eq!(endless.take(u64::MAX, at(i64::MAX)).late_ns, 0, "no overflow");
+    }
+
+    /// The kernel's timer is armed for that grid, and counts what nobody took.
+    #[test]
+    fn the_kernels_timer_keeps_to_the_deadlines() {
+        let mut clock = KernelClock::new().expect("a timer");
+        assert_eq!(clock.tick().expect("read"), None, "it was not started");
+        clock.start(Duration::from_secs(3600)).expect("armed");
+        assert_eq!(clock.tick().expect("read"), None, "none is due yet");
+        clock.start(Duration::from_millis(2)).expect("armed");
+        let first = clock.deadlines.next_ns;
+        for round in 0..5 {
+            // Some deadlines pass before anybody looks.
+            let wanted = clock.deadlines.next_ns + round * 2_000_000;
+            while clock.now().steady_ns < wanted {
+                std::hint::spin_loop();
+            }
+            poll(&mut [PollFd::new(&clock, PollFlags::IN)], None).expect("polled");
+            let tick = clock.tick().expect("read").expect("due");
+            let deadline = tick.at.steady_ns - tick.late_ns as i64;
+            assert!(tick.skipped >= round as u64 && deadline >= wanted - 2_000_000, "{round}: {tick:?}");
+            assert_eq!((deadline - first) % 2_000_000, 0, "on the grid of the first one");
         }
     }
 

@@ -20,7 +20,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use weftline_format::manifest::{KernelRecord, SampleRecord, State};
 
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, KernelClock, Moment};
 use crate::error::{CollectError, Result};
 use crate::follow::Follower;
 use crate::own::Own;
@@ -49,14 +49,14 @@ const FIRST_PID: u64 = 16;
 
 /// Samples a host and processes into one file of a run directory.
 #[derive(Debug)]
-pub struct Collector {
+pub struct Collector<C: Clock = KernelClock> {
     options: Options,
     own: Own,
     session: u32,
     began: Moment,
     stop: Stop,
     events: OwnedFd,
-    clock: Clock,
+    clock: C,
     follower: Follower,
     targets: Targets,
     writer: SampleWriter,
@@ -78,10 +78,22 @@ impl Collector {
     }
 
     fn start_with(options: Options, stop: Stop) -> Result<Collector> {
+        let clock = KernelClock::new().map_err(|source| CollectError::System { what: "a timer", source })?;
+        Collector::start_by(clock, options, stop)
+    }
+}
+
+impl<C: Clock> Collector<C> {
+    /// [`Collector::start`] by a clock of one's own.
+    pub fn start_on(clock: C, options: Options) -> Result<Collector<C>> {
+        Collector::start_by(clock, options, Stop::new()?)
+    }
+
+    fn start_by(mut clock: C, options: Options, stop: Stop) -> Result<Collector<C>> {
         if options.interval < SHORTEST {
             return Err(CollectError::Interval(options.interval));
         }
-        let began = Moment::now();
+        let began = clock.now();
         let own = Own::read();
         // Every followed process takes a few.
         let limit = raise_open_files();
@@ -89,8 +101,7 @@ impl Collector {
         let groups = Groups::open(&options.follow.groups, &options.roots, began)?;
         let (writer, session) = SampleWriter::create(&options.run, &own, &options.command, began.real_ns)?;
         let events = epoll::create(CreateFlags::CLOEXEC).map_err(CollectError::system("an event queue"))?;
-        let clock = Clock::start(options.interval, options.interval)
-            .map_err(|source| CollectError::System { what: "a timer", source })?;
+        clock.start(options.interval).map_err(|source| CollectError::System { what: "a timer", source })?;
         let watch = |source: rustix::fd::BorrowedFd<'_>, data| {
             epoll::add(&events, source, EventData::new_u64(data), EventFlags::IN)
                 .map_err(CollectError::system("an event queue"))
@@ -200,8 +211,8 @@ impl Collector {
         }
     }
 
-    /// Waits for something and does what is to be done; whether to go on.
-    fn turn(&mut self) -> bool {
+    /// Waits for something and does what is to be done; whether to go on. [`Collector::run`] is nothing but turns.
+    pub fn turn(&mut self) -> bool {
         let mut ready: [Event; 16] = [const { Event { flags: EventFlags::empty(), data: EventData::new_u64(0) } }; 16];
         let count = match epoll::wait(&self.events, &mut ready[..], None) {
             Ok(count) => count,
@@ -255,9 +266,9 @@ impl Collector {
         }
         if let Some(node) = &mut self.node {
             let targets = &self.targets;
-            node.sample(&|pid| targets.has(pid), &mut self.writer);
+            node.sample(self.clock.now(), &|pid| targets.has(pid), &mut self.writer);
         }
-        let gone = self.targets.sample(at, &mut self.writer);
+        let gone = self.targets.sample(at, &self.clock, &mut self.writer);
         // Children of those that are gone are found while their parents are still known.
         for pid in self.follower.discover(at.steady_ns) {
             self.add(pid);
@@ -265,15 +276,16 @@ impl Collector {
         for pid in gone {
             self.end(pid);
         }
-        self.groups.sample(&mut self.writer);
+        self.groups.sample(self.clock.now(), &mut self.writer);
         if let Some(node) = &mut self.node {
             node.tell_facts(at, &mut self.writer);
         }
-        self.writer.end_interval();
+        self.writer.end_interval(at.steady_ns);
     }
 
     fn add(&mut self, pid: u32) {
-        match self.targets.add(pid, &self.events, FIRST_PID + u64::from(pid), &mut self.writer) {
+        let told_by = (&self.events, FIRST_PID + u64::from(pid));
+        match self.targets.add(pid, told_by, &self.clock, &mut self.writer) {
             Ok(()) => {}
             Err(error) if is_crowded(&error) => {
                 self.targets.crowd.turn_away(pid);
@@ -293,14 +305,13 @@ impl Collector {
 
     /// A sentinel has come: its process is sampled at once.
     fn greet(&mut self) {
-        let now = Moment::now();
-        for pid in self.follower.new_sentinels(now.steady_ns) {
+        for pid in self.follower.new_sentinels(self.clock.now().steady_ns) {
             self.add(pid);
         }
     }
 
     fn end(&mut self, pid: u32) {
-        self.targets.end(pid, &mut self.writer);
+        self.targets.end(pid, self.clock.now(), &mut self.writer);
         self.follower.ended(pid);
     }
 }

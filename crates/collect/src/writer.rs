@@ -15,7 +15,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use weftline_format::identity::{CATEGORY, Identity};
@@ -37,7 +36,7 @@ const NAMES_IN_MEMBER: usize = 8;
 /// And then at the latest: readers take a member as a whole.
 const MOST_MEMBER_TEXT: usize = 4 << 20;
 /// Age at which it is closed: readers of a live run are behind by no more.
-const MEMBER_AGE: Duration = Duration::from_secs(10);
+const MEMBER_AGE_NS: i64 = 10_000_000_000;
 /// Text that is kept in memory while it cannot be written.
 const HELD_TEXT: usize = 4 << 20;
 /// How the names of tails end.
@@ -62,7 +61,8 @@ pub struct SampleWriter {
     /// Bytes of `lines` that are in the tail.
     in_tail: usize,
     events: u32,
-    opened: Option<Instant>,
+    /// When the open member's first interval ended, on the steady clock.
+    opened_ns: Option<i64>,
     interval: OpenInterval,
     sequence: u64,
     /// Bytes of whole members.
@@ -130,7 +130,7 @@ impl SampleWriter {
                 names_text: 0,
                 in_tail: 0,
                 events: 0,
-                opened: None,
+                opened_ns: None,
                 interval: OpenInterval::default(),
                 sequence: 0,
                 length: 0,
@@ -180,16 +180,18 @@ impl SampleWriter {
         self.people.remove(&pid);
     }
 
-    /// Ends an interval: what it added is safe from SIGKILL when this returns.
-    pub fn end_interval(&mut self) {
+    /// Ends an interval at a steady time: what it added is safe from SIGKILL when this returns.
+    pub fn end_interval(&mut self, now_ns: i64) {
+        if !self.lines.is_empty() {
+            self.opened_ns.get_or_insert(now_ns);
+        }
+        let is_old = self.opened_ns.is_some_and(|opened_ns| now_ns.saturating_sub(opened_ns) >= MEMBER_AGE_NS);
         let flushed = self.flush();
         if flushed.is_err() && self.lines.len() - self.in_tail > HELD_TEXT {
             self.take_back();
         }
         let enough = MEMBER_TEXT.max((self.names_text * NAMES_IN_MEMBER).min(MOST_MEMBER_TEXT));
-        if flushed.is_ok()
-            && (self.lines.len() >= enough || self.opened.is_some_and(|opened| opened.elapsed() >= MEMBER_AGE))
-        {
+        if flushed.is_ok() && (self.lines.len() >= enough || is_old) {
             // A member that cannot be written stays in the tail, and is tried again at the end of the next interval.
             let _ = self.close_member();
         }
@@ -202,7 +204,7 @@ impl SampleWriter {
             self.discard();
             return Counts::default();
         }
-        self.end_interval();
+        self.end_interval(self.opened_ns.unwrap_or(0));
         let closed = self.close_member();
         if closed.is_ok() {
             // Nothing is in it.
@@ -234,7 +236,7 @@ impl SampleWriter {
             self.named.remove(&pid);
         }
         if self.lines.is_empty() {
-            self.opened = None;
+            self.opened_ns = None;
         }
     }
 
@@ -274,7 +276,7 @@ impl SampleWriter {
         let _ = self.tail.set_len(0);
         self.lines.clear();
         self.named.clear();
-        (self.names_text, self.in_tail, self.events, self.opened) = (0, 0, 0, None);
+        (self.names_text, self.in_tail, self.events, self.opened_ns) = (0, 0, 0, None);
         Ok(())
     }
 
@@ -294,7 +296,6 @@ impl SampleWriter {
         }
         self.about.seq = self.sequence;
         self.about.write(&mut self.lines);
-        self.opened = Some(Instant::now());
     }
 
     /// The pid of a subject, named in the open member.

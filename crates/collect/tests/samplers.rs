@@ -1,4 +1,4 @@
-//! Samplers against stub trees, against a stub of NVIDIA's library, and against this machine's own `/proc` read naively.
+//! Samplers against stub trees, against a stub of NVIDIA's library, and against this machine's own `/proc`.
 
 #[path = "samplers/devices.rs"]
 mod devices;
@@ -6,10 +6,10 @@ mod devices;
 mod groups;
 #[path = "samplers/host.rs"]
 mod host;
-#[path = "samplers/live.rs"]
-mod live;
 #[path = "samplers/nonsense.rs"]
 mod nonsense;
+#[path = "samplers/own.rs"]
+mod own;
 #[path = "samplers/process.rs"]
 mod process;
 #[path = "samplers/still.rs"]

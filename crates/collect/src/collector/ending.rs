@@ -6,30 +6,29 @@ use rustix::time::{ClockId, clock_gettime};
 use weftline_format::manifest::{SampleRecord, State, SupervisorRecord};
 
 use super::Collector;
-use crate::clock::Moment;
+use crate::clock::Clock;
 use crate::error::Result;
 
-impl Collector {
+impl<C: Clock> Collector<C> {
     /// The last look, and the last write.
-    pub(super) fn finish(mut self) -> SampleRecord {
-        self.look(&Moment::now());
+    pub fn finish(mut self) -> SampleRecord {
+        self.look(&self.clock.now());
         if let Some(node) = &mut self.node {
-            node.tell_last_facts(&mut self.writer);
+            node.tell_last_facts(self.clock.now(), &mut self.writer);
         }
         let record = self.record_now();
         let kernel = self.kernel_record();
-        let Collector { options, own, session, began, writer, .. } = self;
+        let Collector { options, own, session, began, clock, writer, .. } = self;
         let counts = writer.finish();
         let mut samples = SampleRecord { samples: counts.samples, ..record };
         if counts.lost > 0 {
             samples.lost = BTreeMap::from([("no space".to_owned(), counts.lost)]);
         }
         if options.own_record {
-            let ended = Moment::now();
             let closed = SupervisorRecord {
                 state: State::Complete,
                 started_ns: began.real_ns,
-                ended_ns: ended.real_ns,
+                ended_ns: clock.now().real_ns,
                 samples: Some(samples.clone()),
                 kernel,
                 ..own.record(session)

@@ -41,8 +41,7 @@ impl Groups {
     }
 
     /// Samples them when it is time.
-    pub(super) fn sample(&mut self, writer: &mut SampleWriter) {
-        let now = Moment::now();
+    pub(super) fn sample(&mut self, now: Moment, writer: &mut SampleWriter) {
         if now.steady_ns - self.last.steady_ns >= PERIOD_NS {
             let interval = now.since(&self.last);
             self.samplers.retain_mut(|group| group.sample(interval, writer).is_ok());

@@ -39,8 +39,7 @@ impl Node {
     }
 
     /// Samples everything; `follows` says which processes a device is to tell of.
-    pub(super) fn sample(&mut self, follows: &dyn Fn(u32) -> bool, writer: &mut SampleWriter) {
-        let now = Moment::now();
+    pub(super) fn sample(&mut self, now: Moment, follows: &dyn Fn(u32) -> bool, writer: &mut SampleWriter) {
         let interval = now.since(&self.last);
         self.machine.sample(interval, writer);
         self.energy.sample(interval, writer);
@@ -59,9 +58,9 @@ impl Node {
     }
 
     /// Writes them at the end, if they come in time.
-    pub(super) fn tell_last_facts(&mut self, writer: &mut SampleWriter) {
+    pub(super) fn tell_last_facts(&mut self, now: Moment, writer: &mut SampleWriter) {
         if let Some(facts) = self.facts.take().and_then(|facts| facts.recv_timeout(LAST_WORD).ok()) {
-            writer.host_fact("node", Moment::now().real_ns, &facts);
+            writer.host_fact("node", now.real_ns, &facts);
         }
     }
 }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weftline_format::identity;
 
 use super::crowd::Crowd;
-use crate::clock::Moment;
+use crate::clock::{Clock, Moment};
 use crate::exits::Exits;
 use crate::own::Own;
 use crate::process::{Identity, ProcessSampler};
@@ -88,13 +88,13 @@ impl Targets {
         self.by_pid.contains_key(&pid)
     }
 
-    /// Opens a process and takes its first sample. An error says that it has ended meanwhile, or may not be looked at, or that there is no
+    /// Opens a process and takes its first sample; its end is told by the queue, with the number beside it. An error says that it has ended meanwhile, or may not be looked at, or that there is no
     /// room for it.
     pub(super) fn add(
         &mut self,
         pid: u32,
-        ends: &OwnedFd,
-        data: u64,
+        (ends, data): (&OwnedFd, u64),
+        clock: &impl Clock,
         writer: &mut SampleWriter,
     ) -> std::io::Result<()> {
         if self.crowd.is_full() {
@@ -114,7 +114,7 @@ impl Targets {
         }
         // A record that is there already is about an earlier process of that number.
         self.hear();
-        let now = Moment::now();
+        let now = clock.now();
         let start_ns = sampler.identity().start_ns;
         let mut last = now;
         if start_ns >= self.began.real_ns - TICK_NS {
@@ -133,7 +133,7 @@ impl Targets {
     }
 
     /// Samples all that were not sampled since `tick`; those that are gone.
-    pub(super) fn sample(&mut self, tick: &Moment, writer: &mut SampleWriter) -> Vec<u32> {
+    pub(super) fn sample(&mut self, tick: &Moment, clock: &impl Clock, writer: &mut SampleWriter) -> Vec<u32> {
         self.hear();
         let mut gone = Vec::new();
         let mut renamed = Vec::new();
@@ -141,7 +141,7 @@ impl Targets {
             if target.last.steady_ns >= tick.steady_ns {
                 continue;
             }
-            let now = Moment::now();
+            let now = clock.now();
             if target.sampler.sample(now.since(&target.last), writer).is_err() {
                 gone.push(*pid);
                 continue;
@@ -161,11 +161,10 @@ impl Targets {
     }
 
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
-    pub(super) fn end(&mut self, pid: u32, writer: &mut SampleWriter) {
+    pub(super) fn end(&mut self, pid: u32, now: Moment, writer: &mut SampleWriter) {
         self.hear();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
         self.crowd.someone_left();
-        let now = Moment::now();
         let at = now.since(&target.last);
         let seen = target.sampler.sample_last(at, writer).is_ok();
         let told = target.told_cpu_ns.filter(|_| !seen);

@@ -23,7 +23,7 @@ fn tick(writer: &mut SampleWriter, round: i64, subjects: &[Subject]) {
             &[("user_pct", Value::Float(12.345_678)), ("round", Value::Signed(round))],
         );
     }
-    writer.end_interval();
+    writer.end_interval(round * 1_000);
 }
 
 /// The counters of a run, and that nothing of it is damaged.
@@ -160,7 +160,7 @@ fn a_tail_that_cannot_be_written_costs_what_there_is_no_room_for() {
             at,
             &[("round", Value::Signed(round)), ("pad", Value::Text(&padding))],
         );
-        writer.end_interval();
+        writer.end_interval(0);
     }
     assert!(writer.take_trouble().is_some_and(|trouble| trouble.contains("samples are kept")));
     assert!(writer.take_trouble().is_none());

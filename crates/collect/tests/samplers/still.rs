@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weftline_collect::process::ProcessSampler;
 use weftline_collect::roots::Roots;
@@ -53,7 +53,12 @@ impl Worker {
     /// Waits for an answer, and until the program waits for more.
     fn hear(&mut self) {
         self.answers.read_line(&mut String::new()).expect("an answer");
-        std::thread::sleep(Duration::from_millis(100));
+        let (stat, began) = (format!("/proc/{}/stat", self.child.id()), Instant::now());
+        // It sleeps nowhere else.
+        while !std::fs::read_to_string(&stat).expect("it lives").contains(") S ") {
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not wait for more");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

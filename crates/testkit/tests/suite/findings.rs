@@ -2,7 +2,7 @@
 //!
 //! Programs are traced by the product and judged by the library that `weft report` uses, with the default thresholds.
 
-mod ordinary;
+pub(crate) mod ordinary;
 mod seeded;
 
 use std::path::Path;

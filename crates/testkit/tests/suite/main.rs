@@ -22,6 +22,7 @@ mod endings;
 mod findings;
 mod injection;
 mod late_binding;
+mod live;
 mod options;
 mod perfetto;
 mod processes;

@@ -123,6 +123,13 @@ impl Drop for Terminal {
     }
 }
 
+/// The first child of a process.
+fn child_of(parent: u32) -> Pid {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).expect("it runs");
+    let pid = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a child");
+    Pid::from_raw(pid).expect("a pid")
+}
+
 fn start_top(terminal: &Terminal, steady: &Steady) {
     terminal.type_text(&format!("{} top --interval 300ms {}\n", product().display(), steady.run.display()));
     terminal.shows("the first picture", |text| text.starts_with("weft top  the-run") && text.contains("COMMAND"));
@@ -188,10 +195,8 @@ fn every_way_out_leaves_the_terminal_clean() {
         start_top(&terminal, &steady);
         match way {
             "TERM" => {
-                let group = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
-                let children = fs::read_to_string(format!("/proc/{group}/task/{group}/children")).expect("a shell");
-                let pid: i32 = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("its child");
-                kill_process(Pid::from_raw(pid).expect("a pid"), Signal::TERM).expect("weft top runs");
+                let shell = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().expect("a pid");
+                kill_process(child_of(shell), Signal::TERM).expect("weft top runs");
             }
             "C-z" => {
                 terminal.key("C-z");
@@ -211,10 +216,13 @@ fn every_way_out_leaves_the_terminal_clean() {
 
 #[test]
 fn a_run_that_ends_keeps_its_last_picture() {
-    let steady = Steady::start("top-ends", &["8"]);
+    let steady = Steady::start("top-ends", &["300"]);
     let terminal = Terminal::open(steady.scratch.path(), 80, 24);
     start_top(&terminal, &steady);
-    terminal.shows("the end", |text| text.contains("ENDED") && text.contains("steady 8") && text.contains("input.bin"));
+    terminal.shows("the program", |text| text.contains("steady 300") && text.contains("input.bin"));
+    kill_process(child_of(steady.running.pid()), Signal::TERM).expect("the program runs");
+    terminal
+        .shows("the end", |text| text.contains("ENDED") && text.contains("steady 300") && text.contains("input.bin"));
     terminal.type_text("q");
     terminal.shows("the shell", |text| text.trim_end().ends_with("ready>"));
     let outcome = steady.top(&["--once"]);
@@ -238,55 +246,58 @@ fn named<'v>(list: &'v Value, end: &str) -> &'v Value {
     found.unwrap_or_else(|| panic!("no {end} in {list:#}"))
 }
 
-/// The picture of one interval beside what the program counted meanwhile. The machine may be busy: the rate is the true one of just
-/// that time, so little is forgiven but what lies between the program's clock and the picture's.
-fn check_rates(steady: &Steady, least_seen: f64) {
+/// The picture of one interval, and the calls per second that the program made meanwhile by its own count. The picture agrees with itself:
+/// who, what, bytes per call, the share that was seen.
+fn picture(steady: &Steady, interval: &str, least_seen: f64) -> (Value, f64) {
     let (before, started) = (steady.count(), Instant::now());
-    let picture = json(&steady.top(&["--once", "--json", "--interval", "4s"]));
+    let picture = json(&steady.top(&["--once", "--json", "--interval", interval]));
     let truth = (steady.count() - before) as f64 / started.elapsed().as_secs_f64();
-    let near = |value: &Value, expected: f64| {
-        let value = value.as_f64().expect("a number");
+    let near = |value: f64, expected: f64| {
         assert!((value / expected - 1.0).abs() < 0.2, "{value} is not {expected}: {picture:#}");
     };
+    let number = |value: &Value| value.as_f64().expect("a number");
     assert_eq!((&picture["state"], &picture["running"]), (&"running".into(), &1.into()));
-    near(&picture["events_per_second"], truth);
     let process = &picture["processes"][0];
     assert!(process["name"].as_str().is_some_and(|name| name.starts_with("steady ")), "{process:#}");
-    near(&process["events_per_second"], truth);
-    near(&process["read_bytes_per_second"], truth / 2.0 * 4096.0);
-    near(&process["write_bytes_per_second"], truth / 2.0 * 512.0);
+    let calls = number(&process["events_per_second"]);
+    near(number(&picture["events_per_second"]), calls);
+    near(number(&process["read_bytes_per_second"]), calls / 2.0 * 4096.0);
+    near(number(&process["write_bytes_per_second"]), calls / 2.0 * 512.0);
     assert!(process["cpu_percent"].as_f64().is_some_and(|percent| percent > 0.0 && percent < 110.0), "{process:#}");
     assert!(process["rss_bytes"].as_u64().is_some_and(|bytes| bytes > 100_000), "{process:#}");
-    let seen = picture["share_seen"].as_f64().expect("a number");
+    let seen = number(&picture["share_seen"]);
     assert!(seen >= least_seen && seen <= 1.0, "{seen}");
     for (call, file, read, write) in [("pread", "input.bin", 4096.0, 0.0), ("pwrite", "output.bin", 0.0, 512.0)] {
         for hot in [named(&picture["calls"], call), named(&picture["files"], file)] {
-            near(&hot["per_second"], truth / 2.0 * seen);
-            let bytes =
-                [&hot["read_bytes_per_second"], &hot["write_bytes_per_second"]].map(|v| v.as_f64().expect("a number"));
-            let per_call = bytes.map(|bytes| bytes / hot["per_second"].as_f64().expect("a number"));
+            near(number(&hot["per_second"]), calls / 2.0 * seen);
+            let bytes = [&hot["read_bytes_per_second"], &hot["write_bytes_per_second"]].map(number);
+            let per_call = bytes.map(|bytes| bytes / number(&hot["per_second"]));
             assert!((per_call[0] - read).abs() < 1.0 && (per_call[1] - write).abs() < 1.0, "{hot:#}");
         }
+    }
+    (picture, truth)
+}
+
+/// A picture beside what the program counted meanwhile. The machine may be busy: the rate is the true one of just that time, so little is
+/// forgiven but what lies between the program's clock and the picture's.
+pub(crate) fn check_rates(name: &str, arguments: &[&str], least_seen: f64) {
+    let (picture, truth) = picture(&Steady::start(name, arguments), "4s", least_seen);
+    for value in [&picture["events_per_second"], &picture["processes"][0]["events_per_second"]] {
+        let value = value.as_f64().expect("a number");
+        assert!((value / truth - 1.0).abs() < 0.2, "{value} is not {truth}: {picture:#}");
     }
 }
 
 #[test]
-fn rates_are_the_programs() {
-    let steady = Steady::start("top-rates", &["300"]);
-    check_rates(&steady, 0.5);
+fn a_picture_for_scripts() {
+    let steady = Steady::start("top-once", &["300"]);
+    picture(&steady, "500ms", 0.0);
     let text = steady.top(&["--once", "--interval", "300ms"]);
     let text = String::from_utf8_lossy(&text.stdout);
     assert!(
         ["the-run  running", "steady 300", "pread", "input.bin", "0 dropped"].iter().all(|part| text.contains(part)),
         "{text}"
     );
-}
-
-/// Faster than anybody can look: segments are used again before they were read, and still counted.
-#[test]
-fn rates_of_a_fast_program_are_right_too() {
-    let steady = Steady::start("top-fast", &["300", "fast"]);
-    check_rates(&steady, 0.001);
 }
 
 /// A supervisor that is stopped lets the arena fill up, which cannot grow under a limit on file sizes: what is dropped is shown, and

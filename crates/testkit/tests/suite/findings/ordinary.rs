@@ -1,4 +1,8 @@
 //! Programs that people use every day, on inputs of their size: none of them gets a finding that asks for action.
+//!
+//! Findings weigh by time: that of the calls at stake, and its share of the job's. A disk that somebody else keeps busy makes calls of such
+//! programs last (`fsync` of git and sqlite3, writes that wait for a full cache), and then the finding is true, here and now. So the programs work in
+//! memory, where how long a call lasts is up to them and to the kernel; on a disk they are judged by the live tests.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,6 +11,7 @@ use std::path::Path;
 use weftline_testkit::Scratch;
 
 use super::{judge, serious};
+use crate::bad_days::Small;
 
 /// A tree of 2,000 C files in 100 directories, and a text of 38 MB in an order that sorting has to work on.
 fn inputs(directory: &Path) {
@@ -36,19 +41,27 @@ fn inputs(directory: &Path) {
 }
 
 /// No finding of medium severity or more; what is said about coverage is a fact and no alarm.
-fn check(script: &str) {
-    let scratch = Scratch::new("ordinary");
-    inputs(&scratch.dir("in"));
-    let found = judge(&["/bin/bash", "-euc", script], &scratch.dir("work"), &scratch);
+fn check(script: &str, place: &Scratch) {
+    inputs(&place.dir("in"));
+    let found = judge(&["/bin/bash", "-euc", script], &place.dir("work"), place);
     let alarms: Vec<_> = serious(&found).into_iter().filter(|finding| finding.rule != "lost-coverage").collect();
     assert!(alarms.is_empty(), "{script}: {alarms:#?}");
 }
 
-macro_rules! ordinary {
-    ($($name:ident: $script:expr;)*) => { $( #[test] fn $name() { check($script); } )* };
+pub(crate) fn in_memory(script: &str) {
+    let scratch = Scratch::new("ordinary");
+    let memory = Small::tmpfs(&scratch, "1g");
+    check(script, &Scratch::within(&memory.path, "ordinary"));
 }
 
-ordinary! {
+pub(crate) fn on_disk(script: &str) {
+    check(script, &Scratch::new("ordinary"));
+}
+
+/// One test per program, which a function checks.
+macro_rules! ordinary_programs {
+    ($check:path; $($name:ident: $script:expr;)*) => { $( #[test] fn $name() { $check($script); } )* };
+    ($check:path) => { ordinary_programs! { $check;
     git: "export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
         git init -q r; cp -r ../in/tree r/; cd r; git add .; git commit -qm x; git status --short; git log --stat | tail -1; cd ..
         git clone -q r c; git -C c gc -q; git -C c fsck";
@@ -83,4 +96,8 @@ ordinary! {
     split_and_cat: "split -b 1M ../in/big.txt p.; cat p.* > again; cmp ../in/big.txt again";
     dd: "dd if=../in/big.txt of=c bs=64k status=none; dd if=c of=/dev/null bs=1M status=none; truncate -s 1M c";
     bash_loop: "n=0; while read -r l; do n=$((n+1)); done < <(head -2000 ../in/big.txt); echo $n > n; head -c 20000000 /dev/zero | tr '\\0' x > zeros; wc zeros";
+    } };
 }
+pub(crate) use ordinary_programs;
+
+ordinary_programs! { in_memory }

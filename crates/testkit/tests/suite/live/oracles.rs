@@ -13,7 +13,7 @@ use weftline_format::{Event, Phase, reader};
 use weftline_testkit::Scratch;
 use weftline_testkit::run::Job;
 
-use super::{signal, started};
+use crate::collect::{signal, started, wait_for_ticks};
 
 /// What tools printed, and the samples of the same time.
 struct Comparison {
@@ -28,8 +28,8 @@ impl Comparison {
         let (run, printed) = (scratch.join("run"), scratch.dir("oracle"));
         let collector = started(scratch, arguments, &run);
         let oracle = Job::new(["bash", "-c", script], &printed).run();
-        // One more interval, which the tools may have seen the beginning of.
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        // One more whole interval, since the tools may have seen the beginning of one.
+        wait_for_ticks(&run, 2);
         signal(collector.pid(), Signal::TERM);
         assert_eq!(collector.finish().status, 0);
         let text = String::from_utf8_lossy(&oracle.stdout).into_owned();
