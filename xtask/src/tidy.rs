@@ -3,10 +3,13 @@
 //! A rule reads the tree and returns what it found; nothing stops at the first finding, so one run shows all of them.
 
 mod dependencies;
+mod features;
 mod library;
 mod sources;
 mod split;
 mod unsafety;
+mod variables;
+mod versions;
 
 use crate::repo;
 
@@ -28,10 +31,13 @@ impl Finding {
 
 type Rule = fn() -> Result<Vec<Finding>, String>;
 
-const RULES: [(&str, Rule); 4] = [
+const RULES: [(&str, Rule); 7] = [
     ("sources", sources::check),
     ("unsafe code", unsafety::check),
     ("dependencies", dependencies::check),
+    ("one feature set", features::check),
+    ("environment variables", variables::check),
+    ("versions", versions::check),
     ("the injected library", library::check),
 ];
 
