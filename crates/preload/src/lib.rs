@@ -13,7 +13,7 @@
 //!   all once the program has put a seccomp filter on itself.
 //! - Frames hold nothing that needs unwinding: a cancelled thread (`pthread_cancel` in `read`) unwinds through them.
 //!
-//! `no_std` where nothing unwinds, that is in the release profile: no libgcc_s, no glibc newer than 2.17 needed. Under other
+//! `no_std` where nothing unwinds, that is in the profile `inject`: no libgcc_s, no glibc newer than 2.17 needed. Under other
 //! profiles the same code is compiled against std, for clippy and rust-analyzer only.
 #![cfg_attr(panic = "abort", no_std)]
 

@@ -12,7 +12,7 @@
 //! | [`complaint`] | what went wrong, in one sentence |
 //!
 //! Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 failure or a query that cannot be answered, 2 wrong usage. It is a binary of its
-//! own because DataFusion takes a third of an hour to build: `weft` never links it.
+//! own because DataFusion takes longer to build than all the rest: `weft` never links it.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,10 +1,10 @@
 //! Finding the `weft` under test: always the release build, which is what users get.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The `weft` command: `WEFT_BIN` if set, else what `cargo build --release` makes, built once per test process.
+/// The `weft` command: `WEFT_BIN` if set, else what `tools/build.sh` makes, built once per test process.
 ///
 /// # Panics
 /// When `WEFT_BIN` names nothing, when the build fails, or when the build leaves no command or no library.
@@ -29,15 +29,13 @@ pub fn workspace() -> PathBuf {
 
 fn build() -> PathBuf {
     let root = workspace();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let packages = ["cli", "preload", "capi", "capi-dftracer", "capi-perfflow"].map(|name| format!("weftline-{name}"));
-    let mut arguments = vec!["build", "--release"];
-    arguments.extend(packages.iter().flat_map(|package| ["-p", package]));
-    let status = Command::new(&cargo).args(&arguments).current_dir(&root).status();
+    let script = root.join("tools/build.sh");
+    // It prints where the product is, on a stdout that belongs to the test runner.
+    let status = Command::new(&script).current_dir(&root).stdout(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("building the product failed ({status}): cargo {}", arguments.join(" ")),
-        Err(error) => panic!("cannot start {}: {error}", Path::new(&cargo).display()),
+        Ok(status) => panic!("building the product failed ({status}): {}", script.display()),
+        Err(error) => panic!("cannot start {}: {error}", script.display()),
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     for name in ["weft", "libweft_preload.so", "libweft.so", "libdftracer_core.so", "libperfflow_runtime.so"] {

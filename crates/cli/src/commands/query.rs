@@ -1,7 +1,7 @@
 //! `weft query`: becomes `weft-sql`, which lies beside `weft` or on PATH.
 //!
-//! `weft` does not link DataFusion, whose release build takes a third of an hour. What every reading verb does first is done here: the newest run
-//! is found when none was named, and what killed runs left is finished.
+//! `weft` does not link DataFusion, which takes longer to build than all the rest. As every reading verb does, this one first finds the newest run
+//! when none was named, and finishes what killed runs left.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -34,8 +34,8 @@ pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
     if error.kind() == ErrorKind::NotFound {
         let command = std::env::current_exe().unwrap_or_default();
         return Err(anyhow!(
-            "{PROGRAM}, which answers queries, is neither beside {} nor on PATH; build it with `make sql` (about 20 minutes on two \
-             processors) or install a package of Weftline that has it",
+            "{PROGRAM}, which answers queries, is neither beside {} nor on PATH; build it with `make sql`, \
+             or install a package of Weftline that has it",
             command.display()
         ));
     }
