@@ -7,6 +7,7 @@ mod library;
 mod sources;
 mod split;
 mod unsafety;
+mod versions;
 
 use crate::repo;
 
@@ -28,10 +29,11 @@ impl Finding {
 
 type Rule = fn() -> Result<Vec<Finding>, String>;
 
-const RULES: [(&str, Rule); 4] = [
+const RULES: [(&str, Rule); 5] = [
     ("sources", sources::check),
     ("unsafe code", unsafety::check),
     ("dependencies", dependencies::check),
+    ("versions", versions::check),
     ("the injected library", library::check),
 ];
 
