@@ -3,6 +3,7 @@
 //! A rule reads the tree and returns what it found; nothing stops at the first finding, so one run shows all of them.
 
 mod dependencies;
+mod features;
 mod library;
 mod sources;
 mod split;
@@ -29,10 +30,11 @@ impl Finding {
 
 type Rule = fn() -> Result<Vec<Finding>, String>;
 
-const RULES: [(&str, Rule); 5] = [
+const RULES: [(&str, Rule); 6] = [
     ("sources", sources::check),
     ("unsafe code", unsafety::check),
     ("dependencies", dependencies::check),
+    ("one feature set", features::check),
     ("versions", versions::check),
     ("the injected library", library::check),
 ];
