@@ -204,7 +204,6 @@ pub(crate) fn piece(index: usize) -> Option<*mut u8> {
 pub(crate) fn grow(used_for: u32) -> bool {
     let (Some(header), Some(control)) = (header(), control()) else { return false };
     if !unrestricted() {
-        header.growth_refused.fetch_or(4, Ordering::Relaxed);
         return false;
     }
     let limit = (control.max_pieces as usize).clamp(1, MAX_PIECES);
@@ -213,12 +212,8 @@ pub(crate) fn grow(used_for: u32) -> bool {
         used.load(Ordering::Relaxed) == piece_use::NONE
             && used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    let Some(index) = (1..limit).find(taken) else {
-        header.growth_refused.fetch_or(1, Ordering::Relaxed);
-        return false;
-    };
+    let Some(index) = (1..limit).find(taken) else { return false };
     let Some(at) = make_piece(header.number, index) else {
-        header.growth_refused.fetch_or(2, Ordering::Relaxed);
         header.pieces[index].used_for.store(piece_use::NONE, Ordering::Release);
         return false;
     };
@@ -307,7 +302,6 @@ fn take_free(header: &ArenaHeader) -> Option<*mut SegmentHeader> {
             let bit = free & free.wrapping_neg();
             let Some(start) = piece(index) else { break };
             if piece_info.free.compare_exchange(free, free & !bit, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                piece_info.touched.fetch_or(bit, Ordering::Relaxed);
                 let first = if index == 0 { BASE_SEGMENTS_AT } else { 0 };
                 // SAFETY: the bit stands for a segment inside the piece.
                 return Some(unsafe { start.add(first + bit.trailing_zeros() as usize * SEGMENT_SIZE).cast() });

@@ -17,7 +17,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Bump whenever a field moves or changes its meaning.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 /// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
 /// leftovers of an older version, are refused instead of misread.
 pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
@@ -318,8 +318,6 @@ pub struct Piece {
     pub free: AtomicU64,
     /// Segments that a thread has closed and that wait for the drain.
     pub closed: AtomicU64,
-    /// Segments ever handed out: only these need zeroing when the arena is used again.
-    pub touched: AtomicU64,
 }
 
 /// Head of an arena's base piece.
@@ -339,8 +337,6 @@ pub struct ArenaHeader {
     pub generations: AtomicU64,
     /// Pieces in use, at least 1.
     pub pieces_used: AtomicU32,
-    /// Growth was refused (limit, disk full, restricted process): bit 0 limit, 1 no space, 2 restricted.
-    pub growth_refused: AtomicU32,
     /// Bookkeeping of the pieces; index 0 is the base piece.
     pub pieces: [Piece; MAX_PIECES],
 }
@@ -392,6 +388,4 @@ pub struct Control {
     pub losses: [AtomicU64; LOSS_REASONS],
     /// The pool: see [`pool_state`].
     pub pool: [AtomicU64; POOL_SLOTS],
-    /// Images that started without a trace because the library gave up at start, by reason: see [`crate::process::Refusal`].
-    pub refusals: [AtomicU64; 16],
 }

@@ -313,7 +313,6 @@ fn take_segment(arena: &Arena, index: usize, slot: u32, generation: u64, tid: u3
     assert_ne!(free, 0, "the arena is full");
     let index = free.trailing_zeros() as u8;
     piece.free.fetch_and(!(1 << index), Ordering::AcqRel);
-    piece.touched.fetch_or(1 << index, Ordering::Relaxed);
     let at = SegmentAt { piece: at_piece, index };
     let segment = arena.segment(at).expect("a segment");
     let (anchor_ticks, anchor_mono) = clock::anchor();
