@@ -8,6 +8,7 @@ mod library;
 mod sources;
 mod split;
 mod unsafety;
+mod variables;
 mod versions;
 
 use crate::repo;
@@ -30,11 +31,12 @@ impl Finding {
 
 type Rule = fn() -> Result<Vec<Finding>, String>;
 
-const RULES: [(&str, Rule); 6] = [
+const RULES: [(&str, Rule); 7] = [
     ("sources", sources::check),
     ("unsafe code", unsafety::check),
     ("dependencies", dependencies::check),
     ("one feature set", features::check),
+    ("environment variables", variables::check),
     ("versions", versions::check),
     ("the injected library", library::check),
 ];

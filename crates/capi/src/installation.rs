@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use weftline_capi_entry::place::own_path;
+use weftline_standalone::LIBRARY_VARIABLE;
 
 /// File name of the preload library.
 pub(crate) const PRELOAD: &str = "libweft_preload.so";
-/// Names the preload library where it is not beside this one; `weft` knows the same variable.
-const PRELOAD_VARIABLE: &str = "WEFT_PRELOAD_LIB";
 
 /// From the directory of this library: a build tree and a wheel have both beside each other; an installation has `lib/libweft.so.0` and
 /// `lib/weftline/libweft_preload.so`.
@@ -25,7 +24,7 @@ pub(crate) struct Installation {
 
 /// Looks for the rest of the installation.
 pub(crate) fn find() -> Installation {
-    let given = std::env::var_os(PRELOAD_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let given = std::env::var_os(LIBRARY_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     beside(own_path(), given.as_deref())
 }
 

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use weftline_standalone::LIBRARY_VARIABLE;
 
 /// File name of the library.
 pub(crate) const LIBRARY: &str = "libweft_preload.so";
-/// Names the library where it is not beside the command.
-pub(crate) const LIBRARY_VARIABLE: &str = "WEFT_PRELOAD_LIB";
 
 /// Finds the library: the variable, beside the command (a build tree), or `../lib/weftline` (an installation).
 pub(crate) fn find() -> anyhow::Result<PathBuf> {

@@ -6,6 +6,9 @@ pub(crate) use weftline_report::units::{bytes, count, printable, time};
 
 use crate::args::Color;
 
+/// Conventions that other programs follow too: no colour, colour in any case, and what the terminal can do.
+pub(crate) const COLOR_VARIABLES: [&str; 3] = ["NO_COLOR", "CLICOLOR_FORCE", "TERM"];
+
 /// Whether to colour stdout and stderr.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
@@ -16,12 +19,13 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) fn new(color: Color) -> Terminal {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let [no_color, force, term] = COLOR_VARIABLES;
+        let dumb = std::env::var_os(term).is_some_and(|term| term == "dumb");
         let decide = |is_terminal: bool| match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto if set("NO_COLOR") => false,
-            Color::Auto => set("CLICOLOR_FORCE") || (is_terminal && !dumb),
+            Color::Auto if set(no_color) => false,
+            Color::Auto => set(force) || (is_terminal && !dumb),
         };
         Terminal { stdout: decide(std::io::stdout().is_terminal()), stderr: decide(std::io::stderr().is_terminal()) }
     }

@@ -53,6 +53,8 @@ pub struct LiveOptions {
     pub max_pieces: Option<usize>,
 }
 
+/// Variables that name a directory on a local disk, for shared memory that cannot lie in the run directory.
+pub const PLACE_VARIABLES: [&str; 2] = ["SLURM_TMPDIR", "TMPDIR"];
 /// What an arena may grow to under a supervisor: half a GiB is several seconds of a drain that does not get to run.
 const SUPERVISED_PIECES: usize = 128;
 
@@ -257,7 +259,7 @@ fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
     if let Some(directory) = attempt(run.join(".live"), stem.to_owned(), true) {
         return Ok(directory);
     }
-    let variables = ["SLURM_TMPDIR", "TMPDIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let variables = PLACE_VARIABLES.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", "/dev/shm"].map(PathBuf::from));
     for place in places {
         let own = place.join(format!("weft-{}", system::user()));

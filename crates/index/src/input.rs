@@ -45,12 +45,14 @@ impl Part {
     }
 }
 
+/// Variables that say where the user's caches are, the first one first.
+pub const CACHE_VARIABLES: [&str; 2] = ["XDG_CACHE_HOME", "HOME"];
+
 /// `$XDG_CACHE_HOME/weftline`, or `~/.cache/weftline`.
 pub fn cache_directory() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
-    let home = || env::var_os("HOME").map(PathBuf::from).and_then(absolute).map(|home| home.join(".cache"));
-    cache.or_else(home).map(|cache| cache.join("weftline"))
+    let [cache, home] = CACHE_VARIABLES.map(|name| env::var_os(name).map(PathBuf::from).and_then(absolute));
+    cache.or_else(|| home.map(|home| home.join(".cache"))).map(|cache| cache.join("weftline"))
 }
 
 /// Finds the trace files of what was named: directories, files, globs. `groups`: only these of a directory with a `manifest.json`.

@@ -9,12 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weftline::recorder;
 use weftline_standalone::session::{self, Begun, Plan};
-use weftline_standalone::{dftracer, perfflow};
+use weftline_standalone::{LIBRARY_VARIABLE, dftracer, perfflow};
 
 pyo3::create_exception!(weftline, Error, PyException, "Recording cannot begin; the text says why and what to do.");
-
-/// Names libweft_preload.so where it is not in the package.
-const LIBRARY_VARIABLE: &str = "WEFT_PRELOAD_LIB";
 
 /// Where the package is installed.
 static HOME: Mutex<Option<PathBuf>> = Mutex::new(None);

@@ -73,6 +73,11 @@ const LAUNCHERS: &[Names] = &[
     Names { launcher: Launcher::Pmix, rank: "PMIX_RANK", world_size: "PMIX_SIZE", local_rank: "PMIX_LOCAL_RANK" },
 ];
 
+/// Variables of all launchers, innermost first.
+pub fn rank_variables() -> impl Iterator<Item = &'static str> {
+    LAUNCHERS.iter().flat_map(|names| [names.rank, names.world_size, names.local_rank])
+}
+
 /// Finds the process's place with `lookup`, which returns the value of a variable.
 pub fn place<'a>(lookup: impl Fn(&str) -> Option<&'a [u8]>) -> Place {
     let number = |name: &str| lookup(name).and_then(parse);

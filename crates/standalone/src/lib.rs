@@ -43,3 +43,6 @@ pub use app::app_name;
 pub use error::{Result, StandaloneError};
 pub use members::MemberError;
 pub use publish::Published;
+
+/// Names libweft_preload.so where it is not beside the command, in the installation or in the Python package.
+pub const LIBRARY_VARIABLE: &str = "WEFT_PRELOAD_LIB";

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::truth::truth;
 
-pub use instance::{INSTANCE_VARIABLE, instance_path};
+pub use instance::{INSTANCE_VARIABLE, JOB_VARIABLES, instance_path};
 pub use writer::{WriteError, write};
 
 /// The variable with the options.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use weftline_drain::{RecoverOptions, Unsupervised, WhyOpen, open_unsupervised};
 use weftline_format::identity::held;
+use weftline_recorder::process::LIVE_VARIABLE;
 use weftline_recorder::sys;
 use weftline_recorder::table::{Table, binding, on};
 
@@ -172,7 +173,7 @@ pub fn begin(table: &'static Table, plan: Plan, weft: Option<&Path>) -> Result<B
     if let Some(weft) = weft {
         let words = ["recover".into(), "--quiet".into(), "--ended".into(), prepared.place.directory().into()];
         let untraced =
-            |(name, _): &(OsString, OsString)| !["LD_PRELOAD", "LD_AUDIT", "WEFT_LIVE"].iter().any(|n| name == n);
+            |(name, _): &(OsString, OsString)| !["LD_PRELOAD", "LD_AUDIT", LIVE_VARIABLE].iter().any(|n| name == n);
         raw::prepare(table, weft, &words, std::env::vars_os().filter(untraced));
     }
     let directory = prepared.place.directory().to_owned();

@@ -1,7 +1,7 @@
 //! `weft collect`: samples this host and processes into a run directory.
 
 mod life;
-mod wishes;
+pub(crate) mod wishes;
 
 use std::io::Write;
 use std::path::Path;

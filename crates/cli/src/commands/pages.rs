@@ -1,5 +1,7 @@
 //! Generated texts: completions, man pages, and the documents of this project that mirror code.
 
+mod variables;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -8,11 +10,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::CommandFactory;
 use weftline_recorder::calls::{CALLS, Flow, WATCHED};
-use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{Document, Options};
-use crate::library::LIBRARY_VARIABLE;
-use crate::weaving::flags::PLUGINS_VARIABLE;
 
 /// Prints completions for a shell.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
@@ -44,7 +43,7 @@ pub(crate) fn man(directory: Option<&Path>) -> anyhow::Result<ExitCode> {
 pub(crate) fn document(document: Document) -> anyhow::Result<ExitCode> {
     let text = match document {
         Document::Hooks => hooks(),
-        Document::Env => environment(),
+        Document::Env => variables::document(GENERATED),
         Document::Cli => reference(),
         Document::Findings => weftline_analysis::findings::document::document(),
     };
@@ -83,90 +82,6 @@ fn hooks() -> String {
         "## Watched\n\nNo event of their own; they tell the recorder what the process may still do: {}.",
         WATCHED.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     );
-    out
-}
-
-fn environment() -> String {
-    let rows = [
-        (
-            LIVE_VARIABLE,
-            "set by `weft run` and `weft env`",
-            "Directory of the shared memory that the program records into. Without it the library does nothing.",
-        ),
-        ("LD_PRELOAD", "extended by `weft run` and `weft env`", "Our library is added behind what is there already."),
-        (
-            LIBRARY_VARIABLE,
-            "read by `weft`",
-            "The library to inject, where it is neither beside `weft` nor in `../lib/weftline`.",
-        ),
-        (
-            "XDG_CACHE_HOME, HOME",
-            "read by `weft`",
-            "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second.",
-        ),
-        (
-            PLUGINS_VARIABLE,
-            "read by `weft weave`",
-            "A directory with the weaver's plugins, `<major of LLVM>/libweft_weave.so`; looked into first, and `--setup` builds into it.",
-        ),
-        (
-            "XDG_DATA_HOME",
-            "read by `weft weave`",
-            "Where plugins go that a user builds who may not write into the installation: `weftline/weave` in it, or in `~/.local/share`.",
-        ),
-        (
-            "CCACHE_EXTRAFILES",
-            "extended by `weft weave`",
-            "Tells ccache that the plugin and the rules are part of what is compiled.",
-        ),
-        (
-            "NO_COLOR, CLICOLOR_FORCE, TERM",
-            "read by `weft`",
-            "The usual conventions for colour; `--color` overrules them.",
-        ),
-        (
-            "SLURM_TMPDIR, TMPDIR",
-            "read by `weft`",
-            "Where shared memory goes when the run directory is on a network file system.",
-        ),
-        (
-            "RANK, WORLD_SIZE, LOCAL_RANK, OMPI_COMM_WORLD_*, PMI_*, PMIX_*, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, FLUX_TASK_RANK, JSM_NAMESPACE_RANK",
-            "read by `weft` and in the program",
-            "Rank and size of a parallel job.",
-        ),
-        (
-            "SLURM_JOB_ID, FLUX_JOB_ID, LSB_JOBID, PBS_JOBID, SLURM_NODEID, GROUP_RANK",
-            "read by `weft`",
-            "The job and the node within it.",
-        ),
-        (
-            "RUN_ID, NODE_ID, STAGE, VM_IP",
-            "read by `weft collect`",
-            "The run's id, the node's, the stage, and the host to measure the round trip to, where no option says otherwise. Tracekit's names.",
-        ),
-        (
-            "PROC_INTERVAL_MS, PROC_MATCH, PROC_PID_DIR",
-            "read by `weft collect`",
-            "Time between samples in milliseconds, and which processes, where no option says otherwise.",
-        ),
-        (
-            "PROC_SAMPLING, PROC_REFRESH",
-            "read by `weft collect`",
-            "0: follow no process for which only variables ask; 0: follow only processes that are there at the start.",
-        ),
-        (
-            "STOP_ALL",
-            "read by `weft collect --stop`",
-            "1: stop the collectors of all runs in `weft-runs`, as `--all` does.",
-        ),
-    ];
-    let mut out = format!(
-        "# Environment variables\n\n{GENERATED}None needs to be set to use `weft run`.\n\n| variable | who | meaning |\n|---|---|---|\n"
-    );
-    for (names, who, meaning) in rows {
-        let names: Vec<String> = names.split(", ").map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(out, "| {} | {who} | {meaning} |", names.join(", "));
-    }
     out
 }
 

@@ -19,7 +19,7 @@ use crate::weaving::line::{self, Linking, Work};
 use crate::weaving::setup;
 
 /// Files that change what is compiled and that ccache cannot know of: it reads this list of paths.
-const CCACHE_FILES: &str = "CCACHE_EXTRAFILES";
+pub(crate) const CCACHE_FILES: &str = "CCACHE_EXTRAFILES";
 
 /// Runs the verb.
 pub(crate) fn execute(args: &WeaveArgs) -> anyhow::Result<ExitCode> {

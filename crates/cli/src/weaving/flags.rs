@@ -14,6 +14,8 @@ use crate::args::WeaveAbi;
 pub(crate) const PLUGIN: &str = "libweft_weave.so";
 /// Names a directory with plugins, one directory for each major version of LLVM, where they are not with the command.
 pub(crate) const PLUGINS_VARIABLE: &str = "WEFT_WEAVE_DIR";
+/// Say where a user's data is, the first one first.
+pub(crate) const DATA_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "HOME"];
 
 /// From the directory of the command: an installation, a build tree (`target/release/weft`, `target/weave`), a wheel.
 const PLUGIN_PLACES: [&str; 3] = ["../lib/weftline/weave", "../weave", "../lib/weave"];
@@ -40,7 +42,8 @@ fn own_directory() -> anyhow::Result<PathBuf> {
 /// Where plugins of a user lie who may not write into the installation.
 pub(crate) fn user_plugins() -> Option<PathBuf> {
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = given("XDG_DATA_HOME").or_else(|| Some(given("HOME")?.join(".local/share")))?;
+    let [data, home] = DATA_VARIABLES.map(given);
+    let data = data.or_else(|| Some(home?.join(".local/share")))?;
     Some(data.join("weftline/weave"))
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow, bail};
+use weftline_index::input::CACHE_VARIABLES;
 
 use super::OLDEST;
 use super::compiler::{Compiler, Llvm, identify};
@@ -106,7 +107,8 @@ fn version_of(configuration: &Path) -> anyhow::Result<String> {
 /// Where the sources and what cargo makes of them lie.
 fn work_directory() -> anyhow::Result<PathBuf> {
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
+    let [cache, home] = CACHE_VARIABLES.map(given);
+    let cache = cache.or_else(|| Some(home?.join(".cache")));
     let place = cache.unwrap_or_else(std::env::temp_dir).join("weftline/weave-build");
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
     Ok(place)

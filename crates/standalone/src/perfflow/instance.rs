@@ -5,18 +5,25 @@ use sha1_smol::Sha1;
 /// Hands the path on to children, whose own job comes behind it.
 pub const INSTANCE_VARIABLE: &str = "PERFFLOW_INSTANCE_PATH";
 
+/// Flux: the job, and the broker that started the process.
+const FLUX: [&str; 2] = ["FLUX_JOB_ID", "FLUX_URI"];
+/// Slurm: job and step.
+const SLURM: [&str; 2] = ["SLURM_JOB_ID", "SLURM_STEP_ID"];
+/// LSF: job and process.
+const LSF: [&str; 2] = ["LSB_JOBID", "LS_JOBPID"];
+/// Variables of resource managers that the path is made of.
+pub const JOB_VARIABLES: [[&str; 2]; 3] = [FLUX, SLURM, LSF];
+
 /// The path of a process with this environment; the front-end sets [`INSTANCE_VARIABLE`] to it for children.
 pub fn instance_path(variable: &dyn Fn(&str) -> Option<String>) -> String {
-    let own = variable("FLUX_JOB_ID").unwrap_or_else(|| {
-        let both = |job: &str, step: &str| Some(format!("{}.{}", variable(job)?, variable(step)?));
+    let own = variable(FLUX[0]).unwrap_or_else(|| {
+        let both = |[job, step]: [&str; 2]| Some(format!("{}.{}", variable(job)?, variable(step)?));
         // A job of Slurm is not asked whether it is one of LSF as well.
-        let foreign = match variable("SLURM_JOB_ID") {
-            Some(_) => both("SLURM_JOB_ID", "SLURM_STEP_ID"),
-            None => both("LSB_JOBID", "LS_JOBPID"),
+        let foreign = match variable(SLURM[0]) {
+            Some(_) => both(SLURM),
+            None => both(LSF),
         };
-        short_hash(
-            &foreign.or_else(|| variable("FLUX_URI").map(|uri| broker_directory(&uri))).unwrap_or("1".to_owned()),
-        )
+        short_hash(&foreign.or_else(|| variable(FLUX[1]).map(|uri| broker_directory(&uri))).unwrap_or("1".to_owned()))
     });
     match variable(INSTANCE_VARIABLE) {
         Some(outer) => format!("{outer}.{own}"),

@@ -13,6 +13,20 @@ use crate::rundir;
 /// Time from sample to sample when nobody says anything.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(500);
 
+/// Variables and what each says.
+pub(crate) const VARIABLES: [(&str, &str); 10] = [
+    ("RUN_ID", "The run's id (`--run-id`)."),
+    ("NODE_ID", "The node's id (`--node-id`)."),
+    ("STAGE", "The stage of a workflow (`--stage`)."),
+    ("VM_IP", "The host to measure the round trip to (`--peer`)."),
+    ("PROC_INTERVAL_MS", "Time between samples in milliseconds (`--interval`)."),
+    ("PROC_MATCH", "Follow processes whose name or command line matches this pattern (`--match`)."),
+    ("PROC_PID_DIR", "Follow processes that files in this directory name (`--pid-dir`)."),
+    ("PROC_SAMPLING", "0: follow no process for which only variables ask."),
+    ("PROC_REFRESH", "0: follow only processes that are there at the start."),
+    ("STOP_ALL", "1: `--stop` stops the collectors of all runs in `weft-runs`, as `--all` does."),
+];
+
 /// Everything that was asked for.
 #[derive(Debug)]
 pub(super) struct Wishes {
@@ -31,7 +45,10 @@ pub(super) struct Wishes {
 /// Puts options and variables together; what is wrong, in one sentence.
 pub(super) fn of(args: &CollectArgs, variable: &dyn Fn(&str) -> Option<String>) -> Result<Wishes, String> {
     // Make passes variables on that are set to nothing.
-    let variable = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let variable = |name: &str| {
+        debug_assert!(VARIABLES.iter().any(|(known, _)| *known == name), "{name} is in no document");
+        variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
     let flag = |name: &str| match variable(name).as_deref() {
         None => Ok(None),
         Some("0") => Ok(Some(false)),

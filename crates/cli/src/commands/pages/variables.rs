@@ -1,0 +1,239 @@
+//! `docs/env.md`: every environment variable that Weftline reads or sets.
+//!
+//! Names come from the code that reads them wherever that is part of the command. Those of builds, tests and the Python package are written here;
+//! `cargo xtask tidy` finds a variable that the sources read and this document lacks.
+
+use std::fmt::Write as _;
+
+use weftline_drain::live::PLACE_VARIABLES;
+use weftline_index::input::CACHE_VARIABLES;
+use weftline_recorder::identity::{JOB_ID_VARIABLES, NODE_ID_VARIABLES, rank_variables};
+use weftline_recorder::process::LIVE_VARIABLE;
+use weftline_standalone::perfflow::{INSTANCE_VARIABLE, JOB_VARIABLES, KEYS, OPTIONS_VARIABLE};
+use weftline_standalone::{LIBRARY_VARIABLE, dftracer};
+
+use crate::commands::collect::wishes;
+use crate::commands::weave::CCACHE_FILES;
+use crate::terminal::COLOR_VARIABLES;
+use crate::weaving::flags::{DATA_VARIABLES, PLUGINS_VARIABLE};
+
+/// Variables that mean one thing together.
+struct Row {
+    names: Vec<&'static str>,
+    who: &'static str,
+    meaning: String,
+}
+
+fn row(names: impl IntoIterator<Item = &'static str>, who: &'static str, meaning: impl Into<String>) -> Row {
+    Row { names: names.into_iter().collect(), who, meaning: meaning.into() }
+}
+
+/// The document.
+pub(super) fn document(generated: &str) -> String {
+    let mut out = format!("# Environment variables\n\n{generated}None needs to be set to use `weft run`.\n");
+    let groups = [
+        ("Set by Weftline", "For the programs that it starts. Do not set these yourself.", set()),
+        ("Read by `weft` and the Python package", "Where an option says the same, the option wins.", read()),
+        (
+            "Ranks and jobs",
+            "Set by launchers and resource managers. `weft` and the recorder in the program read them, to tell processes of a parallel job apart.",
+            jobs(),
+        ),
+        (
+            "Tracekit's variables",
+            "`weft collect` takes them where no option says otherwise. See [collect.md](collect.md).",
+            wishes::VARIABLES.iter().map(|(name, meaning)| row([*name], "`weft collect`", *meaning)).collect(),
+        ),
+    ];
+    for (heading, about, rows) in groups {
+        table(&mut out, heading, about, &rows);
+    }
+    drop_ins(&mut out);
+    table(
+        &mut out,
+        "Builds and tests",
+        "For those who build Weftline. cargo's own variables work as everywhere.",
+        &development(),
+    );
+    out
+}
+
+fn table(out: &mut String, heading: &str, about: &str, rows: &[Row]) {
+    let _ = writeln!(out, "\n## {heading}\n\n{about}\n\n| variable | who | meaning |\n|---|---|---|");
+    for Row { names, who, meaning } in rows {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(out, "| {} | {who} | {meaning} |", names.join(", "));
+    }
+}
+
+fn set() -> Vec<Row> {
+    vec![
+        row(
+            [LIVE_VARIABLE],
+            "`weft run`, `weft env`",
+            "Directory of the shared memory that the program records into. Without it the library does nothing.",
+        ),
+        row(["LD_PRELOAD"], "`weft run`, `weft env`", "Our library is added behind what is there already."),
+        row(
+            ["WEFT_SESSION"],
+            "`weftline.start()`",
+            "The run that Python processes which this one starts record into as well.",
+        ),
+        row(
+            [CCACHE_FILES],
+            "`weft weave`",
+            "Extended: tells ccache that the plugin and the rules are part of what is compiled.",
+        ),
+        row(
+            [INSTANCE_VARIABLE],
+            "stand-ins of PerfFlowAspect",
+            "The instance path, for child processes, which add their own job to it.",
+        ),
+    ]
+}
+
+fn read() -> Vec<Row> {
+    vec![
+        row(
+            [LIBRARY_VARIABLE],
+            "`weft`, `libweft.so`, Python",
+            "The library to inject, instead of the one beside `weft` or in `../lib/weftline`.",
+        ),
+        row(["WEFT_SQL"], "Python", "The program `weft-sql`, instead of the one beside `weft` or on the PATH."),
+        row(
+            PLACE_VARIABLES,
+            "`weft`",
+            "Where shared memory goes when the run directory is on a network file system; after them /tmp and /dev/shm.",
+        ),
+        row(
+            CACHE_VARIABLES,
+            "`weft`, Python",
+            "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second. \
+             `weft weave --setup` builds there too.",
+        ),
+        row(
+            [PLUGINS_VARIABLE],
+            "`weft weave`",
+            "A directory with the weaver's plugins, `<major of LLVM>/libweft_weave.so`; looked into first, and `--setup` builds into it.",
+        ),
+        row(
+            DATA_VARIABLES,
+            "`weft weave`",
+            "Where plugins go that a user builds who may not write into the installation: `weftline/weave` in the first, or in `.local/share` of the second.",
+        ),
+        row(COLOR_VARIABLES, "`weft`", "The usual conventions for colour; `--color` overrules them."),
+        row(
+            ["PATH"],
+            "`weft`",
+            "Where programs are found, as by a shell: the traced one, `weft-sql`, clang, nvidia-smi.",
+        ),
+        row(["LD_LIBRARY_PATH"], "`weft weave`", "Where the compiler's libLLVM is looked for, as by the loader."),
+    ]
+}
+
+fn jobs() -> Vec<Row> {
+    vec![
+        row(
+            rank_variables(),
+            "`weft`, the program",
+            "Rank, number of ranks and rank on the node: torchrun, Open MPI, MPICH, Flux, LSF, Slurm, PMIx. The first of these that says its rank counts.",
+        ),
+        row(JOB_ID_VARIABLES.iter().copied(), "`weft`, the program", "The job. The first one that is set counts."),
+        row(NODE_ID_VARIABLES.iter().copied(), "`weft`, the program", "The node within the job."),
+        row(
+            JOB_VARIABLES.into_iter().flatten(),
+            "stand-ins of PerfFlowAspect",
+            format!(
+                "What `{INSTANCE_VARIABLE}` is made of: job and broker of Flux, job and step of Slurm, job and process of LSF."
+            ),
+        ),
+    ]
+}
+
+/// Tables of their own: DFTracer's variables have defaults, and keys in its YAML file.
+fn drop_ins(out: &mut String) {
+    let _ = writeln!(
+        out,
+        "\n## Stand-ins of DFTracer\n\nThe modules and libraries that stand in for DFTracer's read its variables ([annotate.md](annotate.md)). Under `weft run` only \
+         `DFTRACER_ENABLE=0` counts: it leaves out the program's annotations. Switches take 1, true, yes, on and 0, false, no, off.\n\n\
+         | variable | without it | YAML key | effect |\n|---|---|---|---|"
+    );
+    for variable in dftracer::VARIABLES {
+        let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+        let key = variable.yaml.first().copied().unwrap_or_default();
+        let _ =
+            writeln!(out, "| `{}` | {} | {} | {} |", variable.name, code(variable.default), code(key), variable.effect);
+    }
+    let _ = writeln!(
+        out,
+        "\n## Stand-ins of PerfFlowAspect\n\n`{OPTIONS_VARIABLE}` holds pairs of key and value, separated by colons: `log-event=Compact:log-dir=traces`. What is not \
+         understood is named on stderr. See [annotate.md](annotate.md) and [weave.md](weave.md).\n\n| key | values | without it | effect |\n|---|---|---|---|"
+    );
+    for (key, values, default, effect) in KEYS {
+        let _ = writeln!(out, "| `{key}` | {values} | `{default}` | {effect} |");
+    }
+}
+
+fn development() -> Vec<Row> {
+    vec![
+        row(
+            ["KERNEL"],
+            "`tools/build.sh`, `make build`",
+            "`no` builds a `weft` without `--kernel`, which else is built where clang is.",
+        ),
+        row(
+            ["WEFT_CLANG"],
+            "builds with `--kernel`",
+            "The clang that compiles the kernel programs; `clang` if not set.",
+        ),
+        row(
+            ["WEFT_LLVM_CONFIG", "LLVM_CONFIG"],
+            "`weave/`, `make weave`",
+            "The `llvm-config` of the LLVM to build the weaver for: the first for one build, the second in addition to those of Debian.",
+        ),
+        row(
+            ["CARGO", "CARGO_TARGET_DIR"],
+            "`make`, tools, tests",
+            "cargo, and where everything is built; `target` if not set.",
+        ),
+        row(["PYTHON"], "`make`, `examples/demo.sh`, tools", "The Python interpreter; `python3` if not set."),
+        row(["PYENV_ROOT"], "`make wheels`", "Where more Pythons are, to try the wheels with."),
+        row(["WEFT", "WEFT_DEMO_DIR"], "`examples/demo.sh`", "The command to show, and where the demo writes."),
+        row(["WEFT_BIN"], "tests", "The `weft` under test; if not set, tests build the product."),
+        row(["WEFT_VENV", "WEFT_PACKAGE"], "tests", "Python environments with what tests need, and with our package."),
+        row(["WEFT_TEST_DIR"], "tests", "Where tests put programs and runs; `/var/tmp/weft-testkit` if not set."),
+        row(["WEFT_TEST_SEED"], "tests", "Repeats the random choices of a test that failed; it prints the number."),
+        row(["WEFT_TEST_UNPRIVILEGED"], "tests", "Set by a test for itself, run again without privileges."),
+        row(["WEFT_WEAVE_MAJORS"], "tests of `weave/`", "Majors of LLVM to test, set by `tools/weave.sh`."),
+        row(
+            ["WEFT_WRITE_GOLDEN"],
+            "tests of `crates/analysis`",
+            "Writes the expected findings anew instead of comparing them.",
+        ),
+        row(
+            ["PREFIX", "DESTDIR"],
+            "`make install`",
+            "Where to install, and a directory in front of that for packagers.",
+        ),
+        row(["RECORDS_ONLY"], "`crates/format/examples/quick_speed.rs`", "Measures the scan alone."),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::document;
+
+    /// Tables that this page takes over from elsewhere are there, each name once as the first thing of a cell.
+    #[test]
+    fn names_come_from_the_code_that_reads_them() {
+        let text = document("");
+        let check = |name: &str| assert!(text.contains(&format!("`{name}`")), "{name} is missing");
+        for name in ["WEFT_LIVE", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "LS_JOBPID", "DFTRACER_DATA_DIR"] {
+            check(name);
+        }
+        for name in ["PERFFLOW_OPTIONS", "PROC_MATCH", "TMPDIR", "XDG_CACHE_HOME", "NO_COLOR", "WEFT_CLANG"] {
+            check(name);
+        }
+        assert!(text.lines().all(|line| !line.starts_with('|') || line.ends_with('|')), "rows are whole:\n{text}");
+    }
+}
