@@ -8,7 +8,8 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs check-rustdoc \
+	check-fuzz bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +52,7 @@ wheels: ## build the Python wheels (target/wheels) and try them in every Python 
 	@tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
 	$(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
 
-check: check-fmt check-clippy check-tidy check-docs ## formatting, lints, invariants, generated documents
+check: check-fmt check-clippy check-rustdoc check-fuzz check-tidy check-docs ## formatting, lints, documentation of the code, invariants, generated documents
 
 check-fmt:
 	$(CARGO) fmt --all --check
@@ -59,10 +60,22 @@ check-fmt:
 check-clippy:
 	$(CARGO) clippy --profile bench --workspace --all-targets --features weftline-cli/kernel -- -D warnings
 
+# Dependencies are those of clippy, so that only our own crates are read again. A link to a private item is fine: private items are documented here.
+RUSTDOC := RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --no-deps --document-private-items
+check-rustdoc: ## documentation of the code without warnings
+	$(RUSTDOC) --profile bench --workspace --features weftline-cli/kernel
+
+# Nothing is linked, so libFuzzer itself, 12 CPU-seconds of C++, need not be there.
+check-fuzz: ## the fuzz targets compile with the toolchain of the rest, and their documentation has no warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
+	CUSTOM_LIBFUZZER_PATH=/dev/null $(RUSTDOC) --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
+
 # Apart from `check`, because it needs LLVM's headers.
-check-weave: weave ## formatting and lints of the weaver
+check-weave: weave ## formatting, lints and documentation of the weaver
 	$(CARGO) fmt --manifest-path weave/Cargo.toml --check
 	WEFT_LLVM_CONFIG=$$(command -v llvm-config-19) $(CARGO) clippy --manifest-path weave/Cargo.toml --all-targets --target-dir $(TARGET)/weave/build -- -D warnings
+	WEFT_LLVM_CONFIG=$$(command -v llvm-config-19) $(RUSTDOC) --manifest-path weave/Cargo.toml --target-dir $(TARGET)/weave/build
 
 check-tidy: build
 	$(CARGO) xtask tidy

@@ -63,7 +63,7 @@ pub(crate) mod constant {
     pub(crate) const OF_FUNCTION: u32 = u32::MAX;
 }
 
-/// Bits of [`call_traits`].
+/// Bits of [`weft_shim_call_traits`].
 pub(crate) mod traits {
     pub(crate) const NO_UNWIND: u32 = 1;
     pub(crate) const NO_RETURN: u32 = 2;

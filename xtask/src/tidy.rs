@@ -61,7 +61,10 @@ pub(crate) fn run() -> Result<(), String> {
     if broken == 0 { Ok(()) } else { Err(format!("tidy: {broken} finding(s)")) }
 }
 
-/// A Rust file of the workspace, as the source rules see it.
+/// Directories with Rust sources: the workspace, and the two workspaces beside it that need more than a stable toolchain or LLVM.
+const RUST_TOPS: [&str; 4] = ["crates", "xtask", "weave", "fuzz"];
+
+/// A Rust file of the project, as the source rules see it.
 struct Source {
     /// Relative to the root, with `/`.
     path: String,
@@ -73,7 +76,7 @@ impl Source {
     fn all() -> Result<Vec<Self>, String> {
         let root = repo::root();
         let mut sources = Vec::new();
-        for top in ["crates", "xtask"] {
+        for top in RUST_TOPS {
             for path in repo::files_below(&root.join(top))? {
                 let shown = repo::shown(&path);
                 if shown.ends_with(".rs") && !is_fixture(&shown) {

@@ -1,4 +1,5 @@
 //! The command line.
+#![allow(rustdoc::invalid_html_tags, reason = "comments on arguments are the help text, which is no Markdown")]
 
 mod collect;
 mod top;

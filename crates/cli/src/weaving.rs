@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`compiler`] | which compiler a command is, and which libLLVM it loads |
 //! | [`elf`] | the libraries that a program or library needs |
-//! | [`line`] | what a compiler's command line does: compile, link, neither |
+//! | [`mod@line`] | what a compiler's command line does: compile, link, neither |
 //! | [`flags`] | the plugin and the runtime library of this installation, and the flags that bring them in |
 //! | [`setup`] | builds the plugin on this machine |
 //!

@@ -4,7 +4,7 @@
 //! about, the host, and name each process before its first sample. A member holds what came in ten seconds, because small members
 //! compress badly. What the open member holds so far lies as plain text in a
 //! hidden *tail* beside it, which grows by one write at the end of each interval. Whoever finds a tail whose writer is dead turns it
-//! into a member ([`recover`]); the number of the open member is in the tail, so that happens exactly once.
+//! into a member ([`mod@recover`]); the number of the open member is in the tail, so that happens exactly once.
 //!
 //! When the disk is full, intervals are kept in memory up to a limit, then dropped and counted, until there is room again.
 

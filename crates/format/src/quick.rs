@@ -5,7 +5,7 @@
 //! that is not as expected; that event then goes the checked way, and its shape is learned. Nothing but the place in the
 //! text connects one event with the next, so events of both kinds can follow each other in any order.
 //!
-//! What a record does not keep in a field of its own it keeps as text, so that [`rebuild`] can make the line again.
+//! What a record does not keep in a field of its own it keeps as text, so that [`rebuild()`] can make the line again.
 
 mod checked;
 mod fast;
@@ -72,7 +72,7 @@ pub struct Record<'a> {
     pub extra: &'a str,
     /// Whether `args` was there as an object, perhaps an empty one.
     pub has_args: bool,
-    /// How the line said it, for [`rebuild`].
+    /// How the line said it, for [`rebuild()`].
     pub form: Form,
 }
 

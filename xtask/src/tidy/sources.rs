@@ -17,8 +17,8 @@ const MARKER: &str = concat!("FIX", "ME");
 /// Symbols that other programs can see: only the library that is meant to be seen exports any.
 const EXPORTS: [&str; 2] = ["no_mangle", "export_name"];
 /// Crates that may export, with how many attributes they may carry.
-const EXPORTERS: [(&str, usize); 3] =
-    [("crates/preload/", usize::MAX), ("crates/capi/", usize::MAX), ("crates/recorder/", 1)];
+const EXPORTERS: [(&str, usize); 4] =
+    [("crates/preload/", usize::MAX), ("crates/capi/", usize::MAX), ("crates/recorder/", 1), ("weave/", 2)];
 
 pub(super) fn check() -> Result<Vec<Finding>, String> {
     let sources = Source::all()?;
@@ -63,7 +63,14 @@ fn check_exports(sources: &[Source]) -> Vec<Finding> {
             }
             match EXPORTERS.iter().position(|(prefix, _)| source.path.starts_with(prefix)) {
                 Some(exporter) if counts[exporter] < EXPORTERS[exporter].1 => counts[exporter] += 1,
-                Some(_) => findings.push(Finding::at(&source.path, number, "this crate exports one symbol only")),
+                Some(exporter) => {
+                    let most = EXPORTERS[exporter].1;
+                    findings.push(Finding::at(
+                        &source.path,
+                        number,
+                        format!("this crate exports at most {most} symbol(s)"),
+                    ));
+                }
                 None => findings.push(Finding::at(&source.path, number, "this crate must not export symbols")),
             }
         }
@@ -74,10 +81,11 @@ fn check_exports(sources: &[Source]) -> Vec<Finding> {
 /// Scripts and C programs: only the marker is looked for.
 fn check_other_files() -> Result<Vec<Finding>, String> {
     let mut findings = Vec::new();
-    for top in ["crates", "bench", "compat", "examples", "tools"] {
+    for top in ["crates", "bench", "compat", "examples", "fuzz", "tools", "weave"] {
         for path in repo::files_below(&repo::root().join(top))? {
             let shown = repo::shown(&path);
-            if ![".c", ".h", ".py", ".sh", ".js", ".toml"].iter().any(|end| shown.ends_with(end)) {
+            if ![".c", ".cc", ".cpp", ".h", ".hpp", ".py", ".sh", ".js", ".toml"].iter().any(|end| shown.ends_with(end))
+            {
                 continue;
             }
             for (number, line) in (1..).zip(repo::read(&path)?.lines()) {
@@ -137,7 +145,8 @@ mod tests {
     fn exports_are_counted_per_crate() {
         let two = "//! B.\n#[unsafe(no_mangle)]\n#[unsafe(export_name = \"b\")]\n";
         check("crates/preload/src/b.rs", two, &[]);
-        check("crates/recorder/src/b.rs", two, &["crates/recorder/src/b.rs:3: this crate exports one symbol only"]);
+        check("crates/recorder/src/b.rs", two, &["crates/recorder/src/b.rs:3: this crate exports at most 1 symbol(s)"]);
+        check("weave/src/b.rs", two, &[]);
         let one = "//! B.\n#[no_mangle]\n";
         check("crates/drain/src/b.rs", one, &["crates/drain/src/b.rs:2: this crate must not export symbols"]);
     }
