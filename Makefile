@@ -72,10 +72,13 @@ check-fuzz: ## the fuzz targets compile with the toolchain of the rest, and thei
 	CUSTOM_LIBFUZZER_PATH=/dev/null $(RUSTDOC) --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
 
 # Apart from `check`, because it needs LLVM's headers.
-check-weave: weave ## formatting, lints and documentation of the weaver
+check-weave: ## formatting, lints and documentation of the weaver
+	@tools/debian-packages.sh g++ $(foreach major,$(shell tools/weave.sh --everyday),clang-$(major) llvm-$(major)-dev)
 	$(CARGO) fmt --manifest-path weave/Cargo.toml --check
-	WEFT_LLVM_CONFIG=$$(command -v llvm-config-19) $(CARGO) clippy --manifest-path weave/Cargo.toml --all-targets --target-dir $(TARGET)/weave/build -- -D warnings
-	WEFT_LLVM_CONFIG=$$(command -v llvm-config-19) $(RUSTDOC) --manifest-path weave/Cargo.toml --target-dir $(TARGET)/weave/build
+	$(FOR_WEAVE) $(CARGO) clippy --release --locked --manifest-path weave/Cargo.toml --all-targets --target-dir $(TARGET)/weave/build -- -D warnings
+	$(FOR_WEAVE) $(RUSTDOC) --release --manifest-path weave/Cargo.toml --target-dir $(TARGET)/weave/build
+
+FOR_WEAVE = WEFT_LLVM_CONFIG=$$(command -v llvm-config-$$(tools/weave.sh --everyday))
 
 check-tidy: build
 	$(CARGO) xtask tidy
