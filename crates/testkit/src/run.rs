@@ -69,9 +69,10 @@ impl Job {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).current_dir(&self.directory).process_group(0).stdin(Stdio::null());
         command.stdout(create(&out)).stderr(create(&err));
-        // What a developer's shell carries must change no result.
+        // What a developer's shell carries must change no result. cargo lets the loader look into its own directories, where the product lies:
+        // a library that is found only there would not be found by users.
         for (name, _) in std::env::vars_os() {
-            if name == "LD_PRELOAD" || name.to_string_lossy().starts_with("WEFT_") {
+            if name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" || name.to_string_lossy().starts_with("WEFT_") {
                 command.env_remove(name);
             }
         }

@@ -206,6 +206,10 @@ fn check_panics(library: &str, functions: &[&str]) {
         while let Some(from) = reached.get(next).copied() {
             next += 1;
             for to in targets.get(from).into_iter().flatten().filter_map(|target| names.get(target)) {
+                // What a function of the C interface calls when something below it unwinds: nothing does, or another panic is reached.
+                if to.contains("panic_cannot_unwind") {
+                    continue;
+                }
                 assert!(!to.contains("panic"), "{library}: {function} may reach {to}, by {from}");
                 if !reached.contains(to) {
                     reached.push(to);
