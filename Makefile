@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs kernel bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ build: ## build weft and the library it injects (target/release)
 
 sql: ## build weft-sql too, which answers `weft query` (some minutes more: DataFusion)
 	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh --sql-only >/dev/null
+
+kernel: ## build weft with --kernel; installs clang, which compiles the tracepoints
+	@tools/debian-packages.sh clang
+	@KERNEL=must $(MAKE) --no-print-directory build
 
 demo: build ## trace a small training job with worker processes and print the summary
 	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3
@@ -84,7 +88,8 @@ bench-analysis: build ## measure what an analysis costs beside dftracer-utils, d
 bench-weave: build weave ## measure the cost of woven calls beside -finstrument-functions of clang and gcc
 	$(PYTHON) bench/weave/bench.py --weft $(WEFT) --work $(TARGET)/bench-weave $(BENCH_ARGS)
 
-install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
+# Targets given before it (`make sql install`) come first, also with -j.
+install: build $(filter kernel sql weave,$(MAKECMDGOALS)) ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'
 
 clean: ## remove what was built

@@ -12,6 +12,7 @@ use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{Document, Options};
 use crate::library::LIBRARY_VARIABLE;
+use crate::parts::SQL_VARIABLE;
 use crate::weaving::flags::PLUGINS_VARIABLE;
 
 /// Prints completions for a shell.
@@ -103,6 +104,11 @@ fn environment() -> String {
             "XDG_CACHE_HOME, HOME",
             "read by `weft`",
             "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second.",
+        ),
+        (
+            SQL_VARIABLE,
+            "read by `weft query` and Python's `run.sql`",
+            "The program that answers queries, where it is neither with `weft` nor on PATH.",
         ),
         (
             PLUGINS_VARIABLE,

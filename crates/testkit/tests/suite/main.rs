@@ -23,6 +23,7 @@ mod findings;
 mod injection;
 mod late_binding;
 mod options;
+mod parts;
 mod perfetto;
 mod processes;
 mod real_programs;
