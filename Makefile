@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs kernel bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql wheels setup test check check-fmt check-clippy check-tidy check-docs check-dist dist kernel wheel-sql bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +41,26 @@ weave: ## build the weaver for C and C++: a plugin for each clang of Debian (14,
 	@tools/debian-packages.sh g++ $(foreach major,$(shell tools/weave.sh --majors),clang-$(major) llvm-$(major)-dev)
 	@CARGO_TARGET_DIR=$(TARGET) tools/weave.sh
 
+# zig, which links for old systems. Packages hold `--kernel`, so they need clang.
+PACKAGING = tools/debian-packages.sh binutils clang python3-venv && tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
+MAKE_WHEELS = CARGO_TARGET_DIR=$(TARGET) KERNEL=must $(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
+
 wheels: ## build the Python wheels (target/wheels) and try them in every Python there is
-	@tools/debian-packages.sh binutils python3-venv
-	@tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
-	$(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
+	@$(PACKAGING)
+	$(MAKE_WHEELS)
+
+wheel-sql: ## build the wheel weftline-sql, which brings `weft query`, and try it with those of `make wheels`
+	@$(PACKAGING)
+	$(MAKE_WHEELS) --sql
+
+dist: ## build the archive target/dist/weftline-VERSION-x86_64-linux.tar.gz: everything, for any system with glibc 2.17
+	@$(PACKAGING)
+	@CARGO_TARGET_DIR=$(TARGET) PATH=$(TARGET)/venv-wheels/bin:$$PATH tools/dist.sh $(TARGET)/dist
+
+# Needs root (chroot) and Debian's mirror.
+check-dist: dist ## try that archive in Debian 11
+	@tools/debian-packages.sh debootstrap
+	@tools/check-dist.sh $(TARGET)/dist
 
 check: check-fmt check-clippy check-tidy check-docs ## formatting, lints, invariants, generated documents
 
