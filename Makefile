@@ -8,8 +8,8 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql wheels setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs check-rustdoc \
-	check-fuzz bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs \
+	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ build: ## build weft and the library it injects (target/release)
 
 sql: ## build weft-sql too, which answers `weft query` (some minutes more: DataFusion)
 	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh --sql-only >/dev/null
+
+kernel: ## build weft with --kernel; installs clang, which compiles the tracepoints
+	@tools/debian-packages.sh clang
+	@KERNEL=must $(MAKE) --no-print-directory build
 
 demo: build ## trace a small training job with worker processes and print the summary
 	@command -v $(PYTHON) >/dev/null || tools/debian-packages.sh python3
@@ -47,10 +51,26 @@ weave: ## build the weaver for C and C++: a plugin for each clang of Debian (14,
 	@tools/debian-packages.sh g++ $(foreach major,$(shell tools/weave.sh --majors),clang-$(major) llvm-$(major)-dev)
 	@CARGO_TARGET_DIR=$(TARGET) tools/weave.sh
 
+# zig, which links for old systems. Packages hold `--kernel`, so they need clang.
+PACKAGING = tools/debian-packages.sh binutils clang python3-venv && tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
+MAKE_WHEELS = CARGO_TARGET_DIR=$(TARGET) KERNEL=must $(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
+
 wheels: ## build the Python wheels (target/wheels) and try them in every Python there is
-	@tools/debian-packages.sh binutils python3-venv
-	@tools/python-venv.sh $(TARGET)/venv-wheels tools/wheels/requirements.txt
-	$(TARGET)/venv-wheels/bin/python3 tools/wheels/make.py --out $(TARGET)/wheels --work $(TARGET)/wheels-check
+	@$(PACKAGING)
+	$(MAKE_WHEELS)
+
+wheel-sql: ## build the wheel weftline-sql, which brings `weft query`, and try it with those of `make wheels`
+	@$(PACKAGING)
+	$(MAKE_WHEELS) --sql
+
+dist: ## build the archive target/dist/weftline-VERSION-x86_64-linux.tar.gz: everything, for any system with glibc 2.17
+	@$(PACKAGING)
+	@CARGO_TARGET_DIR=$(TARGET) PATH=$(TARGET)/venv-wheels/bin:$$PATH tools/dist.sh $(TARGET)/dist
+
+# Needs root (chroot) and Debian's mirror.
+check-dist: dist ## try that archive in Debian 11
+	@tools/debian-packages.sh debootstrap
+	@tools/check-dist.sh $(TARGET)/dist
 
 check: check-fmt check-clippy check-rustdoc check-fuzz check-tidy check-docs ## formatting, lints, documentation of the code, invariants, generated documents
 
@@ -109,7 +129,8 @@ bench-analysis: build ## measure what an analysis costs beside dftracer-utils, d
 bench-weave: build weave ## measure the cost of woven calls beside -finstrument-functions of clang and gcc
 	$(PYTHON) bench/weave/bench.py --weft $(WEFT) --work $(TARGET)/bench-weave $(BENCH_ARGS)
 
-install: build ## install below PREFIX (default /usr/local; no root needed for your own directory)
+# Targets given before it (`make sql install`) come first, also with -j.
+install: build $(filter kernel sql weave,$(MAKECMDGOALS)) ## install below PREFIX (default /usr/local; no root needed for your own directory)
 	tools/install.sh $(WEFT) '$(DESTDIR)$(PREFIX)'
 
 clean: ## remove what was built

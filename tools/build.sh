@@ -1,35 +1,52 @@
 #!/bin/sh
-# Builds what users get, into cargo's target directory: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]]
+# Builds what users get, into cargo's target directory: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]] [--packages]
 #
 # The one place that knows the packages, their profiles and when `--kernel` is in; prints the directory with the products. With --target zig links
-# against that glibc (cargo-zigbuild must be on the PATH). --python adds the module `weftline._analysis`, --sql the program weft-sql.
+# against that glibc (cargo-zigbuild must be on the PATH). --python adds the module `weftline._analysis`, --sql the program weft-sql. --packages builds
+# nothing and prints the packages and features as options of cargo.
 set -eu
 cd "$(dirname "$0")/.."
 
 cargo="${CARGO:-cargo} build"
 target=
+list=
 product="--package weftline-cli --package weftline-capi --package weftline-capi-dftracer --package weftline-capi-perfflow"
 while [ $# -gt 0 ]; do
     case $1 in
     --python) product="$product --package weftline-pyanalysis" ;;
     --sql) product="$product --package weftline-sql" ;;
     --sql-only) product="--package weftline-sql" ;;
+    --packages) list=1 ;;
     --target)
         target=$2
         cargo="cargo-zigbuild zigbuild --target $2"
         shift
         ;;
     *)
-        echo "usage: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]]" >&2
+        echo "usage: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]] [--packages]" >&2
         exit 2
         ;;
     esac
     shift
 done
-# `--kernel` is built where clang is (WEFT_CLANG names another one); KERNEL=no leaves it out.
+# `--kernel` is built where clang is (WEFT_CLANG names another one); KERNEL=no leaves it out, KERNEL=must fails without clang.
+kernel=
+if [ "${KERNEL:-yes}" != no ] && command -v "${WEFT_CLANG:-clang}" >/dev/null; then
+    kernel="--features weftline-cli/kernel"
+elif [ "${KERNEL:-yes}" = must ]; then
+    echo "build: ${WEFT_CLANG:-clang}, which compiles the tracepoints of --kernel, is not installed" >&2
+    exit 1
+fi
 case $product in
-*weftline-cli*) [ "${KERNEL:-yes}" = no ] || ! command -v "${WEFT_CLANG:-clang}" >/dev/null || product="$product --features weftline-cli/kernel" ;;
+*weftline-cli*) product="$product $kernel" ;;
 esac
+if [ -n "$list" ]; then
+    case $product in
+    *weftline-cli*) product="$product --package weftline-preload" ;;
+    esac
+    echo "$product"
+    exit 0
+fi
 
 # shellcheck disable=SC2086  # lists of words
 $cargo --locked --release $product >&2

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs a built weft: tools/install.sh WEFT PREFIX
-# WEFT is the binary in cargo's target directory; the libraries lie beside it, headers come from this checkout.
+# WEFT is the binary in cargo's target directory; the libraries lie beside it, headers come from this checkout. Ends with what the installation
+# holds and what adds the rest.
 set -eu
 weft=$1
 prefix=$2
@@ -8,9 +9,17 @@ built=$(dirname "$weft")
 root=$(dirname "$0")/..
 capi=$root/crates/capi
 
-install -D -m 755 "$weft" "$prefix/bin/weft"
+# Symbols are a third of a program's size and serve only those who build Weftline.
+stripped() {
+    install -D -m "$1" "$built/$2" "$prefix/$3"
+    ! command -v strip >/dev/null || strip "$4" "$prefix/$3"
+}
+program() {
+    stripped 755 "$1" "bin/$1" --strip-all
+}
+program weft
 # Built by `make sql`, for those who query.
-[ ! -x "$built/weft-sql" ] || install -D -m 755 "$built/weft-sql" "$prefix/bin/weft-sql"
+[ ! -x "$built/weft-sql" ] || program weft-sql
 install -D -m 755 "$built/libweft_preload.so" "$prefix/lib/weftline/libweft_preload.so"
 
 man="$prefix/share/man/man1"
@@ -25,10 +34,9 @@ completions bash bash-completion/completions/weft
 completions zsh zsh/site-functions/_weft
 completions fish fish/vendor_completions.d/weft.fish
 
-# C and C++. Debugging information is most of the libraries' size and serves only those who build Weftline.
+# C and C++. Names stay: a static library is linked by them.
 library() {
-    install -D -m "$1" "$built/$2" "$prefix/$3"
-    ! command -v strip >/dev/null || strip --strip-debug "$prefix/$3"
+    stripped "$1" "$2" "$3" --strip-debug
 }
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml" | head -n 1)
 filled() {
@@ -67,3 +75,4 @@ library 755 libperfflow_runtime.so $compat/lib/libperfflow_runtime.so
 filled "$capi/perfflow/weft-perfflow.pc.in" lib/pkgconfig/weft-perfflow.pc
 
 echo "installed $prefix/bin/weft; \`weft doctor\` checks this machine"
+"$prefix/bin/weft" doctor --parts

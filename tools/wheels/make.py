@@ -2,7 +2,8 @@
 """Builds the wheels, checks them, and installs each into a fresh environment of every Python there is. Use `make wheels`.
 
 Two wheels of the same sources: one for CPython 3.9 and later (the oldest that PyO3 supports), one for 3.12 and later, which is called
-through vectorcall; pip takes the second where it can. zig links against an old glibc, so that they run on distributions of 2014.
+through vectorcall; pip takes the second where it can. zig links against an old glibc, so that they run on distributions of 2014. With --sql it
+makes the wheel ``weftline-sql`` for them, which holds the program that answers queries and takes longer to build than all the rest.
 """
 
 import argparse
@@ -12,8 +13,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import product
+import sql_wheel
 
 HERE = Path(__file__).resolve().parent
 GLIBC = (2, 17)
@@ -33,13 +36,30 @@ def run(*command: object, **more: object) -> str:
     return str(done.stdout)
 
 
+def compilers(target: str) -> dict[str, str]:
+    """The compilers and linkers that cargo-zigbuild sets for cargo.
+
+    maturin sets its own, which are the same programs by other paths. cargo would take them for others and build all dependencies again, 3 CPU-minutes;
+    variables that are there already stay.
+    """
+    with TemporaryDirectory() as directory:
+        listing, cargo = Path(directory, "environment"), Path(directory, "cargo")
+        cargo.write_text(f'#!/bin/sh\n[ "$1" != build ] || exec env --null >"{listing}"\nexec cargo "$@"\n')
+        cargo.chmod(0o755)
+        run("cargo-zigbuild", "zigbuild", "--target", target, cwd=product.ROOT, env={**os.environ, "CARGO": str(cargo)})
+        pairs = (line.partition("=") for line in listing.read_text().split("\0"))
+        triple = target.partition(".")[0].replace("-", "_")
+        return {name: value for name, _, value in pairs if triple in name.lower()}
+
+
 def build(out: Path, machine: str) -> None:
-    """Both wheels, in ``out``. The interpreter that runs this has maturin, zig and cargo-zigbuild beside it."""
-    tools = Path(sys.executable).parent
-    os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    """Both wheels, in ``out``."""
     target = f"{machine}-unknown-linux-gnu"
-    product.stage(product.build("--target", f"{target}.{GLIBC[0]}.{GLIBC[1]}"))
-    shutil.rmtree(out, ignore_errors=True)
+    versioned = f"{target}.{GLIBC[0]}.{GLIBC[1]}"
+    product.stage(product.build("--python", "--target", versioned))
+    environment = {**os.environ, **compilers(versioned), "PYO3_NO_PYTHON": "1"}
+    for wheel in out.glob("weftline-*.whl"):
+        wheel.unlink()
     for feature, version in FLAVOURS.items():
         say(f"building for Python {version[0]}.{version[1]} and later")
         run(
@@ -48,8 +68,18 @@ def build(out: Path, machine: str) -> None:
             "--no-default-features", "--features", feature,
             cwd=product.ROOT,
             # No interpreter is needed for the stable interface, and the one at hand may be older than the flavour.
-            env={**os.environ, "PYO3_NO_PYTHON": "1"},
+            env=environment,
         )  # fmt: skip
+
+
+def build_sql(out: Path, machine: str) -> None:
+    """The wheel ``weftline-sql``, in ``out``."""
+    say("building weftline-sql")
+    target = f"{machine}-unknown-linux-gnu"
+    built = product.build("--sql-only", "--target", f"{target}.{GLIBC[0]}.{GLIBC[1]}")
+    packages = run(product.ROOT / "tools/build.sh", "--sql-only", "--packages").split()
+    licences = run(product.ROOT / "tools/licences.py", target, *packages)
+    sql_wheel.write(out, built / "weft-sql", f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}", licences)
 
 
 def audit(wheel: Path) -> None:
@@ -80,7 +110,7 @@ def pythons() -> dict[tuple[int, int], Path]:
     return dict(sorted(found.items()))
 
 
-def smoke(version: tuple[int, int], python: Path, wheels: Path, work: Path) -> None:
+def smoke(version: tuple[int, int], python: Path, wheels: Path, work: Path, sql: bool) -> None:
     """Installs by pip's own choice, and looks whether everything in the wheel works."""
     venv = work / f"{version[0]}.{version[1]}"
     shutil.rmtree(venv, ignore_errors=True)
@@ -94,6 +124,9 @@ def smoke(version: tuple[int, int], python: Path, wheels: Path, work: Path) -> N
         return
     run(*install, "weftline")
     print(run(venv / "bin/python", HERE / "smoke.py", venv / "bin/weft"), end="", file=sys.stderr)
+    if sql:
+        run(*install, "weftline-sql")
+        print(run(venv / "bin/python", HERE / "smoke.py", venv / "bin/weft", "--sql"), end="", file=sys.stderr)
 
 
 def main() -> None:
@@ -101,17 +134,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=product.target_directory() / "wheels", help="where the wheels go")
     parser.add_argument("--work", type=Path, default=product.target_directory() / "wheels-check", help="environments go here")
     parser.add_argument("--machine", default=os.uname().machine)
+    parser.add_argument("--sql", action="store_true", help="build and check weftline-sql, for the wheels that are there or else with them")
     parser.add_argument("--no-build", action="store_true", help="check the wheels that are there")
     options = parser.parse_args()
+    # maturin, zig and cargo-zigbuild lie beside this interpreter.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    options.out.mkdir(parents=True, exist_ok=True)
     if not options.no_build:
-        build(options.out, options.machine)
+        if not options.sql or not list(options.out.glob(f"weftline-{product.version()}-*.whl")):
+            build(options.out, options.machine)
+        if options.sql:
+            build_sql(options.out, options.machine)
     wheels = sorted(options.out.glob("weftline-*.whl"))
-    if len(wheels) != len(FLAVOURS):
-        sys.exit(f"wheels: expected {len(FLAVOURS)} wheels in {options.out}, found {[wheel.name for wheel in wheels]}")
-    for wheel in wheels:
+    sql_wheels = sorted(options.out.glob("weftline_sql-*.whl")) if options.sql else []
+    if len(wheels) != len(FLAVOURS) or len(sql_wheels) != options.sql:
+        sys.exit(f"wheels: expected {len(FLAVOURS)} wheels in {options.out}, found {[wheel.name for wheel in wheels + sql_wheels]}")
+    for wheel in wheels + sql_wheels:
         audit(wheel)
     for version, python in pythons().items():
-        smoke(version, python, options.out, options.work)
+        smoke(version, python, options.out, options.work, options.sql)
+    print(product.parts(), end="", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ wheel by the same paths as anywhere else.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,26 +24,39 @@ def target_directory() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 
+def version() -> str:
+    """That of the workspace, which all packages share."""
+    found = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert found, "Cargo.toml states the version"
+    return found[1]
+
+
 def build(*options: str) -> Path:
     """Builds and gives the directory with the products; ``options`` are those of tools/build.sh. `_analysis` does not depend on an interpreter."""
     environment = {**os.environ, "PYO3_NO_PYTHON": "1"}
-    command = [ROOT / "tools/build.sh", "--python", *options]
+    command = [str(ROOT / "tools/build.sh"), *options]
     return Path(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
-def stage(built: Path) -> None:
-    """Installs what was built into the package."""
+def stage(built: Path, sql: bool = False) -> None:
+    """Installs what was built into the package; ``sql``: weft-sql too, where it was built."""
     unstage()
     with TemporaryDirectory() as prefix:
         subprocess.run([ROOT / "tools/install.sh", built / "weft", prefix], check=True, stdout=subprocess.DEVNULL)
         for place in STAGED:
             for path in sorted(Path(prefix, place).rglob("*")):
                 # The static library is as big as all the rest, and nobody links one out of a Python package.
-                if not path.is_dir() and path.suffix != ".a":
+                if not path.is_dir() and path.suffix != ".a" and (sql or path.name != "weft-sql"):
                     take(path, PACKAGE / path.relative_to(prefix))
     built_name, name = ANALYSIS
     shutil.copy2(built / built_name, PACKAGE / name)
     strip(PACKAGE / name)
+
+
+def parts() -> str:
+    """Which optional parts the package has, and what adds the others; with nothing of this machine."""
+    weft = PACKAGE / "bin/weft"
+    return subprocess.run([weft, "doctor", "--parts"], check=True, stdout=subprocess.PIPE, text=True, env={"PATH": str(weft.parent)}).stdout
 
 
 def take(source: Path, destination: Path) -> None:

@@ -1,7 +1,11 @@
-"""Looks whether an installed weftline works: smoke.py WEFT. Run by the interpreter of a fresh environment; prints one line."""
+"""Looks whether an installed weftline works: smoke.py WEFT [--sql]. Run by the interpreter of a fresh environment; prints one line.
+
+With --sql weftline-sql is installed too, and queries must be answered; without, both who can ask must say how to get it.
+"""
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -49,6 +53,32 @@ def check(run: Path) -> None:
     assert report.job["events"] >= len(seen) and "operations" in report.sections, report.text
 
 
+QUERY = "SELECT count(*) AS n FROM spans WHERE name = 'load'"
+ADVICE = "`pip install weftline-sql` adds it"
+
+
+def queries(weft: str, run: Path, installed: bool) -> None:
+    # Another installation's weft-sql is not what is looked at here.
+    os.environ["PATH"] = os.path.dirname(sys.executable)
+    os.environ.pop("WEFT_SQL", None)
+    asked = subprocess.run([weft, "query", "--format", "csv", str(run), QUERY], capture_output=True, text=True, check=False)
+    parts = subprocess.run([weft, "doctor", "--parts"], capture_output=True, text=True, check=True).stdout
+    if installed:
+        assert asked.returncode == 0 and asked.stdout.split() == ["n", "1"], asked
+        # Without libraries of Arrow the answer's columns show that it came.
+        assert weftline.open(run).sql(QUERY).columns == ["n"]
+        assert "weft query: answered by" in parts and ADVICE not in parts, parts
+        return
+    assert asked.returncode == 1 and ADVICE in asked.stderr, asked
+    assert ADVICE in parts, parts
+    try:
+        weftline.open(run).sql(QUERY)
+    except weftline.analysis.Error as error:
+        assert ADVICE in str(error), error
+    else:
+        raise AssertionError("a query was answered without weftline-sql")
+
+
 def main() -> None:
     weft = sys.argv[1]
     wheel = metadata.distribution("weftline").read_text("WHEEL") or ""
@@ -62,9 +92,11 @@ def main() -> None:
         command = [sys.executable, "-c", PROGRAM.format(start="")]
         subprocess.run([weft, "run", "-q", "-o", "run", "--", *command], cwd=place, check=True)
         check(place / "run")
+        queries(weft, place / "run", "--sql" in sys.argv)
         subprocess.run([sys.executable, "-c", PROGRAM.format(start="assert weftline.start('alone')")], cwd=place, check=True)
         check(place / "alone")
-    print(f"wheels: Python {sys.version.split()[0]}: {tag} works, under `weft run` and alone")
+    asked = ", and answers queries" if "--sql" in sys.argv else ""
+    print(f"wheels: Python {sys.version.split()[0]}: {tag} works, under `weft run` and alone{asked}")
 
 
 if __name__ == "__main__":

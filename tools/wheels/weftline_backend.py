@@ -10,7 +10,7 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import maturin
 import product
@@ -59,14 +59,20 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None) -> str:
     refuse_others()
-    product.stage(product.build())
-    return maturin.build_wheel(wheel_directory, settings(config_settings), metadata_directory)
+    return announced(maturin.build_wheel, wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None) -> str:
     refuse_others()
-    product.stage(product.build())
-    return maturin.build_editable(wheel_directory, settings(config_settings), metadata_directory)
+    return announced(maturin.build_editable, wheel_directory, config_settings, metadata_directory)
+
+
+def announced(build: Callable[..., str], wheel_directory: str, config_settings: Settings, metadata_directory: Optional[str]) -> str:
+    """Builds everything, and ends with what the package holds (`pip install -v` shows it)."""
+    product.stage(product.build("--python"), sql=True)
+    wheel = build(wheel_directory, settings(config_settings), metadata_directory)
+    print(product.parts(), end="", flush=True)
+    return wheel
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:

@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
     Env(EnvArgs),
-    /// Find out why nothing was captured
+    /// Find out why nothing was captured, and what this installation lacks
     Doctor(DoctorArgs),
     /// Print shell completions
     Completions {
@@ -431,6 +431,9 @@ pub(crate) enum Syntax {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
+    /// List the optional parts of this installation and stop
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) parts: bool,
     /// The program that you want to trace
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -81,8 +81,7 @@ pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Option<Watch> {
 /// Says how to get what was asked for.
 #[cfg(not(feature = "kernel"))]
 pub(crate) fn start(_run: &Path, say: &mut dyn FnMut(&str)) -> Option<Watch> {
-    say(
-        "without --kernel: this weft was built without it; build it with clang installed (`make build`, or cargo build --features kernel)",
-    );
+    let remedy = crate::parts::remedy(crate::parts::Part::Kernel);
+    say(&format!("without --kernel: this weft was built without it; {remedy} adds it"));
     None
 }

@@ -14,6 +14,7 @@ mod ledger;
 mod library;
 mod memory;
 mod opening;
+mod parts;
 mod rundir;
 mod signals;
 mod summary;

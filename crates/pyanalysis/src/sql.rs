@@ -56,7 +56,7 @@ impl Batches {
         let mut command = Command::new(path);
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
-            let advice = if error.kind() == ErrorKind::NotFound { "; build it with `make sql`" } else { "" };
+            let advice = if error.kind() == ErrorKind::NotFound { "; does WEFT_SQL name the right file?" } else { "" };
             Error::new_err(format!("{} cannot be started ({error}){advice}", path.display()))
         })?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Optional
@@ -78,23 +79,53 @@ def test_without_weft_sql_one_sentence_says_how_to_get_it(tmp_path: Path, monkey
     monkeypatch.delenv("WEFT_SQL", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(analysis, "BINARY", str(tmp_path / "weft"))
-    with pytest.raises(analysis.Error, match="make sql"):
+    with pytest.raises(analysis.Error, match="`pip install weftline-sql` adds it"):
         run.sql("SELECT 1")
     monkeypatch.setenv("WEFT_SQL", str(tmp_path / "nowhere"))
     with pytest.raises(analysis.Error, match="nowhere cannot be started"):
         run.sql("SELECT 1")
 
 
-@pytest.mark.parametrize("place", ["package", "beside weft", "PATH"])
+# No memory is left for another thread, which std answers with a panic: room is bounded, and what the C library kept of ended threads is taken.
+PANIC = """
+import resource, sys, threading
+import weftline
+run = weftline.open(sys.argv[1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), resource.RLIM_INFINITY))
+threading.stack_size(1 << 20)
+end = threading.Event()
+try:
+    while True:
+        threading.Thread(target=end.wait, daemon=True).start()
+except (RuntimeError, MemoryError):
+    pass
+try:
+    run.sql("SELECT 1")
+except BaseException as error:
+    print(type(error).__name__, error)
+end.set()
+"""
+
+
+def test_a_panic_is_an_exception(tmp_path: Path) -> None:
+    place = golden.trace("posix_small", tmp_path)
+    environment = {**os.environ, "WEFT_SQL": "/bin/true", "RUST_BACKTRACE": "0"}
+    done = subprocess.run([sys.executable, "-c", PANIC, str(place)], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("PanicException failed to spawn thread"), done
+
+
+@pytest.mark.parametrize("place", ["package", "weftline_sql/bin", "beside weft", "PATH"])
 def test_where_it_is_looked_for(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WEFT_SQL", raising=False)
     monkeypatch.setattr(analysis, "BINARY", str(tmp_path / "package/weft"))
     directory = tmp_path / place.replace(" ", "-")
     directory.mkdir(parents=True)
-    for name in ("weft-sql", *(("weft",) if place != "PATH" else ())):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("weft-sql", *(("weft",) if place in ("package", "beside weft") else ())):
         (directory / name).write_text("#!/bin/sh\n")
         (directory / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(directory if place != "package" else tmp_path))
+    monkeypatch.setenv("PATH", str(directory if place in ("beside weft", "PATH") else tmp_path))
     assert analysis._sql_program() == str(directory / "weft-sql")
 
 

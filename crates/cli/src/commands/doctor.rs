@@ -1,4 +1,4 @@
-//! `weft doctor`: why nothing was captured.
+//! `weft doctor`: why nothing was captured, and what this installation lacks.
 
 use std::ffi::{CString, OsString};
 use std::io::Write;
@@ -15,7 +15,7 @@ use weftline_recorder::process::LIVE_VARIABLE;
 use crate::args::DoctorArgs;
 use crate::rundir::{self, Source};
 use crate::terminal::{Paint, Terminal};
-use crate::{library, summary};
+use crate::{library, parts, summary};
 
 /// One thing looked at.
 enum Finding {
@@ -28,13 +28,18 @@ enum Finding {
 
 /// Runs the verb.
 pub(crate) fn execute(args: &DoctorArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
-    let mut findings = vec![injected_library(), clock_source(), shared_memory(), surroundings()];
-    findings.extend(loads());
-    findings.extend(trial());
-    if !args.command.is_empty() {
-        findings.push(program(&args.command[0]));
+    let mut findings = Vec::new();
+    if !args.parts {
+        findings.extend([injected_library(), clock_source(), shared_memory(), surroundings()]);
+        findings.extend(loads());
+        findings.extend(trial());
+        findings.extend(args.command.first().map(program));
+        findings.extend(newest_run());
     }
-    findings.extend(newest_run());
+    findings.extend(parts::states().into_iter().map(|part| match part.present {
+        true => Finding::Good(part.text),
+        false => Finding::Note(part.text),
+    }));
     let mut out = std::io::stdout().lock();
     let mut bad = false;
     for finding in &findings {

@@ -1,25 +1,25 @@
-//! `weft query`: becomes `weft-sql`, which lies beside `weft` or on PATH.
+//! `weft query`: becomes `weft-sql`, an optional part ([`parts`]).
 //!
 //! `weft` does not link DataFusion, which takes longer to build than all the rest. As every reading verb does, this one first finds the newest run
 //! when none was named, and finishes what killed runs left.
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 
 use crate::args::QueryArgs;
 use crate::commands::recover;
+use crate::parts::{self, Part, SQL_PROGRAM};
 use crate::rundir;
-
-const PROGRAM: &str = "weft-sql";
 
 /// Runs the verb. Returns only when that failed.
 pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
-    let program = find();
+    let program = parts::sql_program().with_context(|| {
+        format!("{SQL_PROGRAM}, which answers queries, is not installed; {} adds it", parts::remedy(Part::Query))
+    })?;
     if let [_] = args.words.as_slice()
         && !args.schema
     {
@@ -31,21 +31,7 @@ pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let error = Command::new(&program).args(words(&args)).exec();
-    if error.kind() == ErrorKind::NotFound {
-        let command = std::env::current_exe().unwrap_or_default();
-        return Err(anyhow!(
-            "{PROGRAM}, which answers queries, is neither beside {} nor on PATH; build it with `make sql`, \
-             or install a package of Weftline that has it",
-            command.display()
-        ));
-    }
     Err(error).with_context(|| format!("cannot start {}", program.display()))
-}
-
-/// Beside this program, or a name that the system looks for on PATH.
-fn find() -> PathBuf {
-    let beside = std::env::current_exe().ok().map(|command| command.with_file_name(PROGRAM));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM))
 }
 
 /// The arguments, in the form in which `weft-sql` takes them.

@@ -1,5 +1,6 @@
 //! The plugin and the runtime library of this installation, and the flags that bring them into a compiler's work.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(crate) struct Wishes {
 }
 
 /// The directory of the running command.
-fn own_directory() -> anyhow::Result<PathBuf> {
+pub(crate) fn own_directory() -> anyhow::Result<PathBuf> {
     let command = std::env::current_exe().context("cannot find out where weft itself lies")?;
     let command = command.canonicalize().unwrap_or(command);
     Ok(command.parent().map(Path::to_owned).unwrap_or(command))
@@ -52,6 +53,14 @@ pub(crate) fn plugin_directories() -> anyhow::Result<Vec<PathBuf>> {
     let own = own_directory()?;
     let given = std::env::var_os(PLUGINS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     Ok(given.into_iter().chain(PLUGIN_PLACES.iter().map(|place| own.join(place))).chain(user_plugins()).collect())
+}
+
+/// The major versions of LLVM for which there is a plugin.
+pub(crate) fn plugin_majors() -> BTreeSet<u32> {
+    let places = plugin_directories().unwrap_or_default();
+    let entries = places.iter().filter_map(|place| place.read_dir().ok()).flatten().flatten();
+    let plugins = entries.filter(|entry| entry.path().join(PLUGIN).is_file());
+    plugins.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The plugin for a compiler with this libLLVM.

@@ -16,6 +16,7 @@ Only this module loads ``weftline._analysis``: programs that are traced do not c
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -134,19 +135,24 @@ class Run:
 
 
 def _sql_program() -> str:
-    """Where ``weft-sql`` is: named by $WEFT_SQL, beside a ``weft``, or on PATH."""
+    """Where ``weft-sql`` is: named by $WEFT_SQL, beside this package's ``weft``, in the package ``weftline-sql``, beside a ``weft`` on PATH, on PATH."""
     given = os.environ.get("WEFT_SQL")
     if given:
         return given
-    for weft in (BINARY, shutil.which("weft")):
-        beside = weft and os.path.join(os.path.dirname(os.path.realpath(weft)), "weft-sql")
-        if beside and os.access(beside, os.X_OK):
+    package = importlib.util.find_spec("weftline_sql")
+    installed = shutil.which("weft")
+    directories = [
+        os.path.dirname(BINARY),
+        *(os.path.join(place, "bin") for place in (package and package.submodule_search_locations or ())),
+        *([os.path.dirname(os.path.realpath(installed))] if installed else []),
+    ]
+    for directory in directories:
+        beside = os.path.join(directory, "weft-sql")
+        if os.access(beside, os.X_OK):
             return beside
     found = shutil.which("weft-sql")
     if found is None:
-        raise Error(
-            "weft-sql, which answers queries, is neither beside weft nor on PATH; build it with `make sql` or set WEFT_SQL to its path"
-        )
+        raise Error("weft-sql, which answers queries, is not installed; `pip install weftline-sql` adds it, or set WEFT_SQL to its path")
     return found
 
 

@@ -24,6 +24,7 @@ mod injection;
 mod late_binding;
 mod live;
 mod options;
+mod parts;
 mod perfetto;
 mod processes;
 mod real_programs;

@@ -14,6 +14,7 @@ use weftline_standalone::{LIBRARY_VARIABLE, dftracer};
 
 use crate::commands::collect::wishes;
 use crate::commands::weave::CCACHE_FILES;
+use crate::parts::SQL_VARIABLE;
 use crate::terminal::COLOR_VARIABLES;
 use crate::weaving::flags::{DATA_VARIABLES, PLUGINS_VARIABLE};
 
@@ -99,7 +100,11 @@ fn read() -> Vec<Row> {
             "`weft`, `libweft.so`, Python",
             "The library to inject, instead of the one beside `weft` or in `../lib/weftline`.",
         ),
-        row(["WEFT_SQL"], "Python", "The program `weft-sql`, instead of the one beside `weft` or on the PATH."),
+        row(
+            [SQL_VARIABLE],
+            "`weft query` and Python",
+            "The program `weft-sql`, instead of the one with `weft` or on the PATH.",
+        ),
         row(
             PLACE_VARIABLES,
             "`weft`",
