@@ -201,10 +201,11 @@ pub(crate) fn newest() -> anyhow::Result<PathBuf> {
     let entries = fs::read_dir(RUNS).with_context(|| {
         format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`")
     })?;
-    // Names begin with the time, so the last in order is the newest.
-    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
-    runs.sort();
-    runs.pop().with_context(|| format!("no run was given and {RUNS}/ holds none"))
+    // Names begin with the second; two runs may begin within one.
+    let begun = |path: &PathBuf| RunManifest::read(path).map_or(i64::MIN, |manifest| manifest.created_ns);
+    let runs = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path));
+    runs.max_by_key(|path| (begun(path), path.clone()))
+        .with_context(|| format!("no run was given and {RUNS}/ holds none"))
 }
 
 /// Trace files directly in a directory, in order of their names.

@@ -17,6 +17,7 @@
 //! | [`damage`] | what was wrong with a trace |
 //! | [`text`] | JSON strings both ways, and bytes that are not UTF-8 |
 //! | [`hash`] | the fixed 64-bit hash that names paths and strings |
+//! | [`files`] | opening and making files of a run, so that nothing planted in it leads elsewhere |
 //! | [`manifest`] | `run.json` and `run.d/*.json` |
 //!
 //! The crate is pure: bytes in, values out, files only where a function takes a path. It holds no `unsafe` and knows
@@ -27,6 +28,7 @@ pub mod damage;
 pub mod deflate;
 pub mod dialect;
 pub mod event;
+pub mod files;
 pub mod gunzip;
 pub mod hash;
 pub mod identity;
