@@ -9,6 +9,7 @@
 //! | [`gunzip`] | where the members of foreign gzip files may start |
 //! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
 //! | [`source`] | where the text of a trace comes from: blocks of members or of text |
+//! | [`secrets`] | command lines without the secrets in them |
 //! | [`sequences`] | whether all members of a process image are there |
 //! | [`view`] | one event of a scan, borrowed from the text |
 //! | [`quick`] | the same for whole blocks of lines, with the common arguments as columns, several times as fast |
@@ -38,6 +39,7 @@ pub mod member;
 pub mod names;
 pub mod quick;
 pub mod reader;
+pub mod secrets;
 pub mod sequences;
 pub mod source;
 pub mod text;

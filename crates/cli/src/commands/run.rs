@@ -98,7 +98,7 @@ impl Tracing {
     fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
         let library = library::find()?;
         let rundir::Created { directory: run, notice } =
-            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.share)?;
         notice.iter().for_each(|notice| say(notice));
         let live_options = LiveOptions {
             run_id: RunManifest::read(&run)?.id,
