@@ -140,6 +140,9 @@ pub(crate) struct RunArgs {
     /// Directory of the run [default: weft-runs/<time>-<name>-<id>]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// Let others read the run, as far as the umask does [default: it is for you alone]
+    #[arg(long)]
+    pub(crate) share: bool,
     /// Name of the run [default: the program's]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -412,6 +415,9 @@ pub(crate) struct EnvArgs {
     /// Directory of the run; the same on all nodes
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// Let others read the run, as far as the umask does [default: it is for you alone]
+    #[arg(long)]
+    pub(crate) share: bool,
     /// How to write the variables
     #[arg(long, value_enum, default_value_t = Syntax::Sh)]
     pub(crate) syntax: Syntax,

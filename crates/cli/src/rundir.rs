@@ -1,13 +1,15 @@
 //! Run directories: made for a new run, found for a verb that reads one.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use weftline_format::manifest::{KERNEL_END, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc};
+use weftline_format::secrets;
 
 use crate::{args, launcher};
 
@@ -34,7 +36,12 @@ pub(crate) struct Created {
 
 /// Makes the directory and `run.json`, or joins a run that another node or rank has begun in the same `-o` directory. A directory that
 /// holds a finished run is left alone: two runs in one would be read as one.
-pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsString]) -> anyhow::Result<Created> {
+pub(crate) fn create(
+    output: Option<&Path>,
+    name: Option<&str>,
+    command: &[OsString],
+    share: bool,
+) -> anyhow::Result<Created> {
     let created_ns = now_ns();
     let program = command
         .first()
@@ -59,13 +66,13 @@ pub(crate) fn create(output: Option<&Path>, name: Option<&str>, command: &[OsStr
         Some(output) => output.to_owned(),
         None => Path::new(RUNS).join(format!("{}-{}-{}", utc::compact(created_ns), safe(&shown), &id[..4])),
     };
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
+    make(&directory, share).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
     let directory =
         directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
     let manifest = RunManifest {
         id,
         name: shown,
-        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: secrets::masked(command.iter().map(|word| word.to_string_lossy().into_owned())),
         cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
         created: utc::rfc3339(created_ns),
         created_ns,
@@ -89,6 +96,7 @@ pub(crate) fn join(
     id: Option<&str>,
     node: &str,
     stage: Option<&str>,
+    share: bool,
 ) -> anyhow::Result<PathBuf> {
     let created_ns = now_ns();
     let fresh = random_id()?;
@@ -97,13 +105,13 @@ pub(crate) fn join(
         (None, Some(id)) => Path::new(RUNS).join(id),
         (None, None) => Path::new(RUNS).join(format!("{}-collect-{}", utc::compact(created_ns), &fresh[..4])),
     };
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
+    make(&directory, share).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
     let directory =
         directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
     let manifest = RunManifest {
         id: id.map_or(fresh, str::to_owned),
         name: "collect".into(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: secrets::masked(std::env::args_os().map(|word| word.to_string_lossy().into_owned())),
         cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
         created: utc::rfc3339(created_ns),
         created_ns,
@@ -118,6 +126,23 @@ pub(crate) fn join(
             Err(error).with_context(|| format!("cannot use the run directory {}", directory.display()))
         }
         _ => Ok(directory),
+    }
+}
+
+/// Makes a run directory: for its owner alone, or for whom the umask lets in. One that is there keeps its mode; files follow it.
+fn make(directory: &Path, share: bool) -> anyhow::Result<()> {
+    if directory.starts_with(RUNS)
+        && let Ok(data) = fs::symlink_metadata(RUNS)
+        && ![0, rustix::process::geteuid().as_raw()].contains(&data.uid())
+    {
+        bail!("{RUNS} here belongs to another user, who could exchange the run; name another place with -o");
+    }
+    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(if share { 0o777 } else { 0o700 }).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
+        made => Ok(made?),
     }
 }
 
@@ -201,10 +226,11 @@ pub(crate) fn newest() -> anyhow::Result<PathBuf> {
     let entries = fs::read_dir(RUNS).with_context(|| {
         format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`")
     })?;
-    // Names begin with the time, so the last in order is the newest.
-    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
-    runs.sort();
-    runs.pop().with_context(|| format!("no run was given and {RUNS}/ holds none"))
+    // Names begin with the second; two runs may begin within one.
+    let begun = |path: &PathBuf| RunManifest::read(path).map_or(i64::MIN, |manifest| manifest.created_ns);
+    let runs = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path));
+    runs.max_by_key(|path| (begun(path), path.clone()))
+        .with_context(|| format!("no run was given and {RUNS}/ holds none"))
 }
 
 /// Trace files directly in a directory, in order of their names.

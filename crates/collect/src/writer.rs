@@ -11,12 +11,13 @@
 mod recover;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use weftline_format::files;
 use weftline_format::identity::{CATEGORY, Identity};
 use weftline_format::line::LineBuf;
 use weftline_format::manifest::SAMPLES_END;
@@ -101,7 +102,7 @@ impl SampleWriter {
             if path.exists() {
                 continue;
             }
-            let tail = match OpenOptions::new().write(true).create_new(true).open(&tail_path) {
+            let tail = match files::create(&tail_path) {
                 Ok(tail) => tail,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(CollectError::io(&tail_path, error)),
@@ -363,7 +364,7 @@ fn rounded(number: f64) -> f64 {
 
 /// Appends to a file whose good part has that length; a write that fails leaves it as it was.
 fn append(path: &Path, length: u64, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = files::append(path)?;
     file.write_all(bytes).inspect_err(|_| {
         if length == 0 {
             let _ = std::fs::remove_file(path);

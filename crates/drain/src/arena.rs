@@ -17,8 +17,9 @@ use std::sync::atomic::Ordering;
 use weftline_recorder::arena as recorder_arena;
 use weftline_recorder::layout::{
     ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT,
-    GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, PROCESS_SLOTS, PROCESSES_AT, Piece,
-    ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use, process_state, segment_state,
+    GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, PROCESS_SLOTS,
+    PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use,
+    process_state, segment_state,
 };
 use weftline_recorder::names::{self, NameHeader};
 
@@ -157,6 +158,19 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
         directory.join(format!("a{number}"))
+    }
+
+    /// The arenas that a directory holds, by the names of their files.
+    pub(crate) fn numbers(directory: &Path) -> io::Result<Vec<u64>> {
+        let names = std::fs::read_dir(directory)?.flatten().map(|entry| entry.file_name());
+        let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix('a')?.parse().ok();
+        Ok(names.filter_map(number).collect())
+    }
+
+    /// Those among them that processes made themselves, because the pool was empty or nobody fills it.
+    pub(crate) fn own_numbers(directory: &Path) -> Vec<u64> {
+        let all = Arena::numbers(directory).unwrap_or_default();
+        all.into_iter().filter(|number| *number >= POOL_SLOTS as u64).collect()
     }
 
     /// Makes an empty arena. Its header is written, not mapped: a fault would make the kernel read ahead, which for a file

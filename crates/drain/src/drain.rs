@@ -263,7 +263,8 @@ impl Drain {
         record.write(&self.run)?;
         stop::reached(Stop::Recorded)?;
         if survivors.is_empty() {
-            live::remove(&self.live.directory, &self.live.pointer)?;
+            // A program that put files of its own there finds them again: nothing of the run is in them.
+            let _kept = live::remove(&self.live.directory, &self.live.pointer)?;
         } else {
             // Whoever looks sees at once that nobody drains any more.
             self.live.control.get().heartbeat.store(0, Ordering::Relaxed);

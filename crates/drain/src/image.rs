@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use weftline_format::identity::{Identity, held};
+use weftline_format::secrets;
 
 use crate::arena::{Arena, SlotFacts};
 use crate::output::{HEAD, TraceFile};
@@ -53,8 +54,8 @@ impl Image {
         let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
         let command = text(facts.command);
-        let cmd: Vec<String> =
-            command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0).map(held).collect();
+        let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
+        let cmd = secrets::masked(words.map(held));
         let exe = path(facts.exe);
         let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {

@@ -4,18 +4,21 @@
 //! image's last member is in its file and before its process slot is freed; if it is written twice the later one counts.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weftline_format::files;
 use weftline_format::manifest::{CallTotal, FileTotal, ProcessRecord, SpanTotal};
 
 use crate::Result;
 use crate::error::DrainError;
 use crate::stop::{self, Stop};
 use crate::totals::Reaped;
+
+/// Bytes of a line at most.
+const LINE_MAX: u64 = 64 << 20;
 
 /// One image.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,7 +43,7 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn open(path: &Path) -> Result<Journal> {
         let fail = |error| DrainError::io(path, error);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
+        let mut file = files::append(path).map_err(fail)?;
         end_last_line(&mut file).map_err(fail)?;
         Ok(Journal { file, path: path.to_owned() })
     }
@@ -70,15 +73,22 @@ fn end_last_line(file: &mut File) -> io::Result<()> {
 
 /// All entries, the latest of each image, in the order of their first lines. Lines that were cut are passed over.
 pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
+    let file = match files::open_in_place(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(DrainError::io(path, error)),
     };
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for line in text.split(|byte| *byte == b'\n') {
-        let Ok(entry) = serde_json::from_slice::<Entry>(line) else { continue };
+    let (mut text, mut line) = (BufReader::new(file), Vec::new());
+    loop {
+        line.clear();
+        // No image needs a longer line, and a file without line ends can be as long as a disk.
+        let read = text.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+        if read.map_err(|error| DrainError::io(path, error))? == 0 {
+            break;
+        }
+        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
         match places.get(&entry.tag) {
             Some(place) => entries[*place] = entry,
             None => {

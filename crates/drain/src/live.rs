@@ -15,19 +15,22 @@
 //! Shared memory needs a file system whose pages belong to this kernel, so the run directory is used when it is on one, else
 //! a temporary directory of this node.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+mod pointer;
+mod removal;
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weftline_format::files;
 use weftline_format::identity::held;
 use weftline_format::manifest::RECORD_DIR;
-use weftline_format::text::path_bytes;
 use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
-use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, options};
+use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, options};
 
 use crate::arena::{ControlFacts, ControlPage};
 use crate::error::DrainError;
@@ -35,6 +38,17 @@ use crate::filter::Patterns;
 use crate::procfs::Host;
 use crate::timeline::Clock;
 use crate::{Result, system};
+
+pub(crate) use pointer::Pointer;
+pub(crate) use removal::{removal_begun, remove};
+
+/// The directory of a run that holds live directories.
+const IN_RUN: &str = ".live";
+
+/// The directory of a user that holds live directories, in a temporary directory that others can write as well.
+fn of_user() -> String {
+    format!("weft-{}", system::user())
+}
 
 /// How the programs are to record.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +115,7 @@ impl Live {
             options: bits,
             max_pieces: given.max_pieces.unwrap_or(usual).clamp(1, MAX_PIECES) as u32,
             wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
+            run_id: named(&given.run_id),
         };
         let control_path = directory.join("ctl");
         let control =
@@ -108,7 +123,10 @@ impl Live {
         settings.write(&directory)?;
         let started_ns = clock::read(libc::CLOCK_REALTIME) as i64;
         let pointer = Pointer::path(&run, &host, session);
+        let records = run.join(RECORD_DIR);
+        files::directory(&records).map_err(|error| DrainError::io(&records, error))?;
         let pointed = Pointer {
+            run_id: given.run_id.clone(),
             path: held(directory.as_os_str().as_encoded_bytes()),
             host: host.name.clone(),
             boot: host.boot.clone(),
@@ -131,49 +149,12 @@ impl Live {
     pub fn leave(self) {}
 }
 
-/// `run.d/<host>-<pid>-<start>.live`: where recovery finds a live directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Pointer {
-    pub path: String,
-    pub host: String,
-    pub boot: String,
-    pub pid: u32,
-    pub start: u64,
-    pub session: u32,
-    pub pidns: u64,
-    pub started_ns: i64,
-}
-
-impl Pointer {
-    fn path(run: &Path, host: &Host, session: u32) -> PathBuf {
-        run.join(RECORD_DIR).join(format!("{}.live", host.file_stem(session)))
-    }
-
-    pub(crate) fn directory(&self) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt as _;
-        PathBuf::from(std::ffi::OsStr::from_bytes(&path_bytes(&self.path)))
-    }
-
-    /// All pointers of a run, with their own paths.
-    pub(crate) fn read_all(run: &Path) -> Result<Vec<(PathBuf, Pointer)>> {
-        let directory = run.join(RECORD_DIR);
-        let entries = match std::fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(DrainError::io(&directory, error)),
-        };
-        let mut found = Vec::new();
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|extension| extension == "live")
-                && let Some(pointer) = read_json::<Pointer>(&path)?
-            {
-                found.push((path, pointer));
-            }
-        }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(found)
-    }
+/// A run's id as the control page has it.
+fn named(run_id: &str) -> [u8; RUN_ID_MAX] {
+    let mut name = [0; RUN_ID_MAX];
+    let kept = run_id.len().min(RUN_ID_MAX);
+    name[..kept].copy_from_slice(&run_id.as_bytes()[..kept]);
+    name
 }
 
 /// What recovery must know of the drain's options.
@@ -201,21 +182,13 @@ impl Settings {
 /// Writes a small file as a whole.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let fail = |error| DrainError::io(path, error);
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| DrainError::io(directory, error))?;
-    }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
     let text = serde_json::to_vec_pretty(value).map_err(|error| fail(error.into()))?;
-    std::fs::write(&beside, text).map_err(fail)?;
-    std::fs::rename(&beside, path).map_err(fail)
+    files::replace(path, &text).map_err(fail)
 }
 
 /// Reads a small file; nothing when it is gone, which another recovery may have seen to.
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    match std::fs::read(path) {
+    match files::read(path) {
         Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| DrainError::io(path, error.into())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(DrainError::io(path, error)),
@@ -226,8 +199,7 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 pub(crate) fn lock_directory(directory: &Path) -> Result<File> {
     let path = directory.join("lock");
     let fail = |error| DrainError::io(&path, error);
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(fail)?;
+    let file = files::change_or_create(&path).map_err(fail)?;
     match system::lock(&file).map_err(fail)? {
         true => Ok(file),
         false => Err(DrainError::Locked { path: directory.to_owned() }),
@@ -239,7 +211,7 @@ fn free_session(run: &Path, host: &Host) -> u32 {
     let records = run.join(RECORD_DIR);
     let is_used = |session: &u32| {
         let stem = host.file_stem(*session);
-        [records.join(format!("{stem}.live")), records.join(format!("{stem}.json")), run.join(".live").join(stem)]
+        [records.join(format!("{stem}.live")), records.join(format!("{stem}.json")), run.join(IN_RUN).join(stem)]
             .iter()
             .any(|path| path.exists())
     };
@@ -256,13 +228,13 @@ fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
             None
         }
     };
-    if let Some(directory) = attempt(run.join(".live"), stem.to_owned(), true) {
+    if let Some(directory) = attempt(run.join(IN_RUN), stem.to_owned(), true) {
         return Ok(directory);
     }
     let variables = PLACE_VARIABLES.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", "/dev/shm"].map(PathBuf::from));
     for place in places {
-        let own = place.join(format!("weft-{}", system::user()));
+        let own = place.join(of_user());
         if let Some(directory) = attempt(own, format!("{run_id}-{stem}"), false) {
             return Ok(directory);
         }
@@ -318,13 +290,6 @@ fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathB
 /// Room that a disk must have for arenas: the first ones and some growth.
 const LEAST_ROOM: u64 = 4 * PIECE_SIZE as u64;
 
-/// Where a live directory goes before it is removed: whoever finds it there knows that nothing in it is needed.
-fn done_path(directory: &Path) -> PathBuf {
-    let mut name = directory.as_os_str().to_owned();
-    name.push(".done");
-    PathBuf::from(name)
-}
-
 /// Room for the manifest of a run whose disk the trace has filled.
 const KEPT_FREE: usize = 16 << 10;
 
@@ -337,30 +302,10 @@ pub(crate) fn keep_room(pointer: &Path) {
     if system::file_system(directory).is_ok_and(|found| found.free > PLENTY) {
         return;
     }
-    let _ = std::fs::write(pointer.with_extension("room"), vec![0; KEPT_FREE]);
+    let _ = files::create(&pointer.with_extension("room")).and_then(|mut room| room.write_all(&[0; KEPT_FREE]));
 }
 
 /// Gives it back, just before the manifest is written.
 pub(crate) fn give_room(pointer: &Path) {
     let _ = std::fs::remove_file(pointer.with_extension("room"));
-}
-
-/// Removes a live directory of which everything is written, and the pointer to it. May be repeated after a kill.
-pub(crate) fn remove(directory: &Path, pointer: &Path) -> Result<()> {
-    give_room(pointer);
-    let missing_is_fine = |path: &Path, result: io::Result<()>| match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DrainError::io(path, error)),
-        _ => Ok(()),
-    };
-    let done = done_path(directory);
-    missing_is_fine(directory, std::fs::rename(directory, &done))?;
-    missing_is_fine(&done, std::fs::remove_dir_all(&done))?;
-    // `.live` or `weft-<uid>`, when nobody else uses it.
-    let _ = directory.parent().map(std::fs::remove_dir);
-    missing_is_fine(pointer, std::fs::remove_file(pointer))
-}
-
-/// Whether a removal of this live directory was begun.
-pub(crate) fn removal_begun(directory: &Path) -> bool {
-    done_path(directory).exists()
 }

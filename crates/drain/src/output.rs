@@ -3,11 +3,12 @@
 //! A file begins with a small *head* member: `[` and the identity line, so that any other member can be dropped later.
 //! Members are appended with one write; a write that fails leaves the file as it was.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use weftline_format::files;
 use weftline_format::line::LineBuf;
 use weftline_format::member::{self, Deflater, HEADER_LEN};
 
@@ -118,7 +119,7 @@ impl TraceFile {
             whole = [&self.head(deflater)[..], sealed].concat();
             bytes = &whole;
         }
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(fail)?;
+        let mut file = files::append(&path).map_err(fail)?;
         if stop::reached(Stop::HalfWritten).is_err() {
             file.write_all(&bytes[..bytes.len() / 2]).map_err(fail)?;
             return Err(DrainError::Stopped);
@@ -138,7 +139,10 @@ impl TraceFile {
 
     /// Rewrites the file without the members in `unwanted`; bytes saved.
     pub(crate) fn drop_members(&mut self, run: &Path, unwanted: &[u64], deflater: &mut Deflater) -> Result<u64> {
-        let (path, beside) = (run.join(&self.name), run.join(format!(".{}.tmp", self.name)));
+        let path = run.join(&self.name);
+        // Its name is fixed: one that a killed drain left is removed by the next recovery.
+        let beside = run.join(format!(".{}.tmp", self.name));
+        let _ = std::fs::remove_file(&beside);
         let dropped_before = self.dropped;
         for note in self.members.iter().filter(|note| unwanted.contains(&note.sequence)) {
             self.dropped.add(1, u64::from(note.facts.events), note.facts.from_ns, note.facts.to_ns);
@@ -161,8 +165,8 @@ impl TraceFile {
     fn copy_without(&self, path: &Path, beside: &Path, unwanted: &[u64], deflater: &mut Deflater) -> Result<u64> {
         let fail = |error| DrainError::io(path, error);
         let fail_beside = |error| DrainError::io(beside, error);
-        let from = File::open(path).map_err(fail)?;
-        let mut to = BufWriter::with_capacity(1 << 20, File::create(beside).map_err(fail_beside)?);
+        let from = files::open_in_place(path).map_err(fail)?;
+        let mut to = BufWriter::with_capacity(1 << 20, files::create(beside).map_err(fail_beside)?);
         let head = self.head(deflater);
         to.write_all(&head).map_err(fail_beside)?;
         let mut length = head.len() as u64;
@@ -170,6 +174,9 @@ impl TraceFile {
         while at < self.length {
             from.read_exact_at(&mut header, at).map_err(fail)?;
             let Ok(facts) = member::parse_header(&header) else { break };
+            if facts.size > self.length - at {
+                break;
+            }
             if facts.seq != HEAD && !unwanted.contains(&facts.seq) {
                 member.resize(facts.size as usize, 0);
                 from.read_exact_at(&mut member, at).map_err(fail)?;

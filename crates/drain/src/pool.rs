@@ -26,9 +26,10 @@ pub(crate) struct Pool {
     /// Mapped only if they were in use before.
     ready: BTreeMap<u64, Option<Arena>>,
     used: BTreeMap<u64, Arc<Arena>>,
-    /// Arenas that processes are making themselves, and since when.
-    coming: Vec<(u64, Instant)>,
+    /// The count of arenas that processes made themselves, and until when one may still come of its last change. Programs write the count, so
+    /// only its change is believed.
     own_seen: u64,
+    own_until: Option<Instant>,
     not_before: Option<Instant>,
     /// Claims of the last look that were not made up for yet.
     owed: usize,
@@ -44,8 +45,8 @@ impl Pool {
             clock,
             ready: BTreeMap::new(),
             used: BTreeMap::new(),
-            coming: Vec::new(),
             own_seen: 0,
+            own_until: None,
             not_before: None,
             owed: 0,
             told: false,
@@ -68,19 +69,28 @@ impl Pool {
                 self.used.insert(*number, Arc::new(arena));
             }
         }
+        claimed.len() + self.look_for_own(control, now)
+    }
+
+    /// Finds arenas that processes made themselves; how many are new.
+    fn look_for_own(&mut self, control: &Control, now: Instant) -> usize {
         let made = control.own_arenas.load(Ordering::Acquire);
-        self.coming.extend((self.own_seen..made).map(|index| (POOL_SLOTS as u64 + index, now)));
-        let new = claimed.len() + made.saturating_sub(self.own_seen) as usize;
-        self.own_seen = self.own_seen.max(made);
-        let (directory, used) = (&self.directory, &mut self.used);
-        self.coming.retain(|(number, since)| match Arena::open(directory, *number) {
-            Ok(Some(arena)) => {
-                used.insert(*number, Arc::new(arena));
-                false
+        if made != self.own_seen {
+            self.own_seen = made;
+            self.own_until = Some(now + OWN_PATIENCE);
+        }
+        if !self.own_until.is_some_and(|until| now <= until) {
+            return 0;
+        }
+        let before = self.used.len();
+        for number in Arena::own_numbers(&self.directory) {
+            if !self.used.contains_key(&number)
+                && let Ok(Some(arena)) = Arena::open(&self.directory, number)
+            {
+                self.used.insert(number, Arc::new(arena));
             }
-            _ => now.duration_since(*since) < OWN_PATIENCE,
-        });
-        new
+        }
+        self.used.len() - before
     }
 
     /// Arenas that a process claimed, could not map and put back.

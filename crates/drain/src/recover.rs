@@ -12,7 +12,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weftline_format::manifest::{State, SupervisorRecord};
+use weftline_format::files;
+use weftline_format::manifest::{RunManifest, State, SupervisorRecord};
 
 use crate::arena::ControlPage;
 use crate::live::{self, Pointer};
@@ -63,6 +64,13 @@ pub enum WhyOpen {
     OtherNamespace,
     /// It was made by another version of this program.
     OtherVersion,
+    /// What the run says of it is not believed, for this reason: a run may come from anybody.
+    NotOfRun {
+        /// What is wrong with the directory.
+        why: &'static str,
+    },
+    /// The run belongs to another user, so nothing is changed in it.
+    OtherUser,
     /// It would have been recovered.
     NotYet,
 }
@@ -78,6 +86,8 @@ impl fmt::Display for WhyOpen {
             WhyOpen::OtherHost { host } => write!(f, "open on host {host}"),
             WhyOpen::OtherNamespace => write!(f, "open in another pid namespace"),
             WhyOpen::OtherVersion => write!(f, "made by another version of weft"),
+            WhyOpen::NotOfRun { why } => write!(f, "left alone: it {why}"),
+            WhyOpen::OtherUser => write!(f, "left alone: the run belongs to another user"),
             WhyOpen::NotYet => write!(f, "not recovered yet"),
         }
     }
@@ -148,12 +158,24 @@ impl RecoverReport {
 pub fn recover(run: &Path, options: &RecoverOptions) -> Result<RecoverReport> {
     let host = Host::here();
     let mut report = RecoverReport::default();
-    for (pointer_path, pointer) in Pointer::read_all(run)? {
-        let directory = pointer.directory();
+    let pointers = Pointer::read_all(run)?;
+    if pointers.is_empty() {
+        return Ok(report);
+    }
+    let place = run.canonicalize().map_err(|error| DrainError::io(run, error))?;
+    let mine = files::is_own(run);
+    for (pointer_path, pointer) in pointers {
+        let found = pointer.find(&place, &pointer_path);
+        let directory = found.clone().unwrap_or_else(|_| pointer.directory());
         if options.only.as_ref().is_some_and(|only| *only != directory) {
             continue;
         }
-        let why = recover_one(run, &pointer_path, &pointer, &host, options, &mut report)?;
+        let why = match found {
+            _ if pointer.host != host.name => Some(WhyOpen::OtherHost { host: pointer.host.clone() }),
+            _ if !mine => Some(WhyOpen::OtherUser),
+            Err(why) => Some(WhyOpen::NotOfRun { why }),
+            Ok(_) => recover_one(run, &pointer_path, &pointer, &directory, &host, options, &mut report)?,
+        };
         report.open.extend(why.map(|why| LeftOpen { directory, why }));
     }
     if let Some(file) = report.files.last_mut() {
@@ -167,17 +189,14 @@ fn recover_one(
     run: &Path,
     pointer_path: &Path,
     pointer: &Pointer,
+    directory: &Path,
     host: &Host,
     options: &RecoverOptions,
     report: &mut RecoverReport,
 ) -> Result<Option<WhyOpen>> {
-    let directory = pointer.directory();
-    if pointer.host != host.name {
-        return Ok(Some(WhyOpen::OtherHost { host: pointer.host.clone() }));
-    }
     if !directory.exists() {
         if !options.dry_run {
-            bury_directory(run, pointer_path, pointer, report)?;
+            bury_directory(run, pointer_path, pointer, directory, report)?;
         }
         return Ok(None);
     }
@@ -186,7 +205,7 @@ fn recover_one(
     if same_boot && !sees_all && !options.force {
         return Ok(Some(WhyOpen::OtherNamespace));
     }
-    let _lock = match lock_patiently(&directory, options.wait_for_lock) {
+    let _lock = match lock_patiently(directory, options.wait_for_lock) {
         Ok(Some(lock)) => lock,
         // Whoever had the lock has seen to it.
         Ok(None) => return Ok(None),
@@ -202,13 +221,16 @@ fn recover_one(
         Ok(None) => return Ok(Some(WhyOpen::OtherVersion)),
         // Killed before anything could be recorded.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            live::remove(&directory, pointer_path)?;
-            report.completed.push(directory);
+            remove(directory, pointer_path, report)?;
             return Ok(None);
         }
         Err(error) => return Err(DrainError::io(&control_path, error)),
     };
-    let mut leftovers = Leftovers::new(run, &directory, pointer, &control, host, same_boot)?;
+    let id = RunManifest::read(run).ok().map(|manifest| manifest.id);
+    if !pointer.is_of_run(control.get(), id.as_deref()) {
+        return Ok(Some(WhyOpen::NotOfRun { why: "belongs to another run" }));
+    }
+    let mut leftovers = Leftovers::new(run, directory, pointer, &control, host, same_boot)?;
     let running = leftovers.drain(options, report)?;
     let starting = leftovers.starting(options);
     live::give_room(pointer_path);
@@ -216,12 +238,18 @@ fn recover_one(
     stop::reached(Stop::Recorded)?;
     if running.is_empty() && starting.is_empty() {
         drop(leftovers);
-        live::remove(&directory, pointer_path)?;
-        report.completed.push(directory);
+        remove(directory, pointer_path, report)?;
         return Ok(None);
     }
     let pids = running.iter().map(|image| image.facts.pid).chain(starting).collect();
     Ok(Some(WhyOpen::Running { pids }))
+}
+
+/// Removes a live directory of which everything is in files.
+fn remove(directory: &Path, pointer_path: &Path, report: &mut RecoverReport) -> Result<()> {
+    report.messages.extend(live::remove(directory, pointer_path)?);
+    report.completed.push(directory.to_owned());
+    Ok(())
 }
 
 /// Locks a live directory, waiting so long for whoever has it; nothing when the directory is gone by then.
@@ -238,16 +266,22 @@ fn lock_patiently(directory: &Path, patience: Option<Duration>) -> Result<Option
 }
 
 /// Deals with a live directory that is not there: removed when everything was written, or else lost.
-fn bury_directory(run: &Path, pointer_path: &Path, pointer: &Pointer, report: &mut RecoverReport) -> Result<()> {
-    let directory = pointer.directory();
+fn bury_directory(
+    run: &Path,
+    pointer_path: &Path,
+    pointer: &Pointer,
+    directory: &Path,
+    report: &mut RecoverReport,
+) -> Result<()> {
     let mut record = base_record(run, pointer)?;
-    if record.state == State::Open && !live::removal_begun(&directory) {
+    if record.state == State::Open && !live::removal_begun(directory) {
         record.processes.extend(record::gone(&pointer.host).map(|entry| entry.process));
         record.state = State::Complete;
         record.write(run)?;
-        report.gone.push(directory.clone());
+        report.gone.push(directory.to_owned());
     }
-    live::remove(&directory, pointer_path)
+    report.messages.extend(live::remove(directory, pointer_path)?);
+    Ok(())
 }
 
 /// The manifest that the supervisor wrote, or a new one for it.

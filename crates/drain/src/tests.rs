@@ -6,6 +6,7 @@ mod contents;
 mod glance;
 mod kills;
 mod limits;
+mod planted;
 mod pools;
 
 use std::collections::BTreeMap;

@@ -9,11 +9,12 @@
 //! during a run moves nothing. Pieces are appended to `<live>/clock` before they are used; recovery goes on from there.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use weftline_format::files;
 use weftline_recorder::clock::{self, Kind};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"weftCLK\n");
@@ -93,7 +94,7 @@ impl Clock {
     pub(crate) fn resume(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> Clock {
         let (mut clock, from_file) = Clock::read_back(path, kind, birth);
         if from_file {
-            clock.file = OpenOptions::new().append(true).open(path).ok();
+            clock.file = files::append(path).ok();
         }
         clock
     }
@@ -106,9 +107,8 @@ impl Clock {
     /// The clock, and whether its file could be read.
     fn read_back(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> (Clock, bool) {
         clock::set(kind as u32, Some(libc::clock_gettime));
-        let mut bytes = Vec::new();
         // A file that cannot be read is as good as none.
-        let _ = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+        let bytes = files::read(path).unwrap_or_default();
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (ticks, mono, real) = birth;
         let [MAGIC, _, offset, first_ticks, first_mono, pieces @ ..] = &words[..] else {

@@ -9,6 +9,7 @@
 //! | [`gunzip`] | where the members of foreign gzip files may start |
 //! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
 //! | [`source`] | where the text of a trace comes from: blocks of members or of text |
+//! | [`secrets`] | command lines without the secrets in them |
 //! | [`sequences`] | whether all members of a process image are there |
 //! | [`view`] | one event of a scan, borrowed from the text |
 //! | [`quick`] | the same for whole blocks of lines, with the common arguments as columns, several times as fast |
@@ -17,6 +18,7 @@
 //! | [`damage`] | what was wrong with a trace |
 //! | [`text`] | JSON strings both ways, and bytes that are not UTF-8 |
 //! | [`hash`] | the fixed 64-bit hash that names paths and strings |
+//! | [`files`] | opening and making files of a run, so that nothing planted in it leads elsewhere |
 //! | [`manifest`] | `run.json` and `run.d/*.json` |
 //!
 //! The crate is pure: bytes in, values out, files only where a function takes a path. It holds no `unsafe` and knows
@@ -27,6 +29,7 @@ pub mod damage;
 pub mod deflate;
 pub mod dialect;
 pub mod event;
+pub mod files;
 pub mod gunzip;
 pub mod hash;
 pub mod identity;
@@ -36,6 +39,7 @@ pub mod member;
 pub mod names;
 pub mod quick;
 pub mod reader;
+pub mod secrets;
 pub mod sequences;
 pub mod source;
 pub mod text;

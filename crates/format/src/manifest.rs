@@ -9,12 +9,14 @@ mod records;
 pub mod utc;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+use crate::files;
 
 pub use records::{
     CallTotal, ClockAnchor, Exit, FileTotal, IoCount, IoSpan, KernelRecord, KernelTotals, Launcher, ProcessRecord,
@@ -72,7 +74,14 @@ impl RunManifest {
     /// an error of the kind `AlreadyExists` and finds the first one's file untouched.
     pub fn create(&self, run: &Path) -> Result<(), ManifestError> {
         let path = run.join(RUN_FILE);
-        let temporary = write_beside(&path, self)?;
+        let fail = |source| ManifestError::io(&path, source);
+        let text = text_of(&path, self)?;
+        let (temporary, mut file) = files::create_beside(&path).map_err(fail)?;
+        if let Err(source) = file.write_all(&text) {
+            // A full disk leaves a part of it; the error says more than a failed removal would.
+            let _ = fs::remove_file(&temporary);
+            return Err(fail(source));
+        }
         // A link fails when the name is taken; a rename would replace. Not every file system has links.
         let linked = match fs::hard_link(&temporary, &path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists && !path.exists() => fs::rename(&temporary, &path),
@@ -80,7 +89,7 @@ impl RunManifest {
         };
         // Gone already when it was renamed.
         let _ = fs::remove_file(&temporary);
-        linked.map_err(|source| ManifestError::io(&path, source))
+        linked.map_err(fail)
     }
 
     /// Reads the `run.json` of a run directory.
@@ -100,9 +109,8 @@ impl SupervisorRecord {
     pub fn write(&self, run: &Path) -> Result<(), ManifestError> {
         let path = self.path(run);
         let dir = run.join(RECORD_DIR);
-        fs::create_dir_all(&dir).map_err(|source| ManifestError::io(&dir, source))?;
-        let temporary = write_beside(&path, self)?;
-        fs::rename(&temporary, &path).map_err(|source| ManifestError::io(&path, source))
+        files::directory(&dir).map_err(|source| ManifestError::io(&dir, source))?;
+        files::replace(&path, &text_of(&path, self)?).map_err(|source| ManifestError::io(&path, source))
     }
 
     /// Reads one record.
@@ -147,25 +155,15 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Writes a value to a hidden file beside `path`, whose name no other process uses.
-fn write_beside<T: Serialize>(path: &Path, value: &T) -> Result<PathBuf, ManifestError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+fn text_of<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ManifestError> {
     let mut text =
         serde_json::to_vec_pretty(value).map_err(|source| ManifestError::Json { path: path.to_owned(), source })?;
     text.push(b'\n');
-    match fs::write(&temporary, text) {
-        Ok(()) => Ok(temporary),
-        Err(source) => {
-            // A full disk leaves a part of it; the error says more than a failed removal would.
-            let _ = fs::remove_file(&temporary);
-            Err(ManifestError::io(path, source))
-        }
-    }
+    Ok(text)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ManifestError> {
-    let text = fs::read(path).map_err(|source| ManifestError::io(path, source))?;
+    let text = files::read(path).map_err(|source| ManifestError::io(path, source))?;
     serde_json::from_slice(&text).map_err(|source| ManifestError::Json { path: path.to_owned(), source })
 }
 

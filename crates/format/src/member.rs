@@ -19,7 +19,7 @@
 //! end of the file (or, after a crash of the machine, whose checksum is wrong): [`inspect_tail`] finds where the good
 //! part ends, and [`cut_tail`] cuts there before anything is appended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use thiserror::Error;
+
+use crate::files;
 
 /// Bytes before the compressed data of a member.
 pub const HEADER_LEN: usize = 40;
@@ -254,7 +256,7 @@ pub fn inspect_tail(path: &Path) -> Result<Tail, TailError> {
 /// Cuts a file after its good part and says what that part is. A file that is whole is not touched.
 pub fn cut_tail(path: &Path) -> Result<Tail, TailError> {
     let wrap = |source| TailError { path: path.to_owned(), source };
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(wrap)?;
+    let file = files::change(path).map_err(wrap)?;
     let tail = inspect_open(&file).map_err(wrap)?;
     if tail.is_torn() {
         file.set_len(tail.intact_len).map_err(wrap)?;

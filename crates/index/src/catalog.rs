@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weftline_format::damage::Damage;
+use weftline_format::files;
 use weftline_format::hash::path_hash;
 
 use crate::pipeline::FileFacts;
@@ -17,7 +18,7 @@ use crate::{IndexError, Result};
 
 /// Version of everything in an index directory; others are built anew.
 pub const FORMAT: u32 = 1;
-const FILE: &str = "index.json";
+pub(crate) const FILE: &str = "index.json";
 /// Flaws of a file that are kept in words.
 const LISTED: usize = 20;
 /// Bytes at each end of a file that its mark is made of.
@@ -184,9 +185,11 @@ impl SourceEntry {
 impl Catalog {
     /// Reads the catalog of an index directory; nothing when there is none that can be used.
     pub fn read(directory: &Path) -> Option<Catalog> {
-        let text = fs::read(directory.join(FILE)).ok()?;
+        let text = files::read(&directory.join(FILE)).ok()?;
         let catalog: Catalog = serde_json::from_slice(&text).ok()?;
-        (catalog.format == FORMAT).then_some(catalog)
+        // A name is that of a file here: nothing is read elsewhere because a catalog says so.
+        let is_plain = |segment: &SegmentEntry| !segment.name.contains('/');
+        (catalog.format == FORMAT && catalog.segments.iter().all(is_plain)).then_some(catalog)
     }
 
     /// Puts the catalog in its place, at once.

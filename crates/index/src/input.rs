@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde::Deserialize;
+use weftline_format::files;
 use weftline_format::hash::path_hash;
 use weftline_format::reader::is_trace_name;
 
@@ -35,6 +36,20 @@ impl Part {
     /// Where its index lies when it lies beside the traces.
     pub fn beside(&self) -> PathBuf {
         self.base.join(DIRECTORY).join(&self.index)
+    }
+
+    /// The places of its index, the better one first. Beside the traces only where their directory is the caller's, and nothing on the way there is
+    /// a symlink: an index of somebody else is not believed, and nothing is written into the directory of another user.
+    pub fn places(&self) -> impl Iterator<Item = PathBuf> {
+        let beside = self.beside();
+        let planted = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir());
+        let usable = self.is_own() && !planted(&beside) && !beside.parent().is_some_and(planted);
+        usable.then_some(beside).into_iter().chain(self.in_cache())
+    }
+
+    /// Whether the directory of the traces belongs to the caller.
+    pub fn is_own(&self) -> bool {
+        files::is_own(&self.base)
     }
 
     /// Where it lies when the traces' directory cannot be written.

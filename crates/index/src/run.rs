@@ -155,9 +155,10 @@ impl Run {
     pub fn remove_index(named: &[PathBuf], groups: &[String]) -> Result<usize> {
         let mut removed = 0;
         for part in input::locate(named, groups)? {
-            for directory in [Some(part.beside()), part.in_cache()].into_iter().flatten() {
-                match std::fs::remove_dir_all(&directory) {
-                    Ok(()) => removed += 1,
+            for directory in part.places() {
+                // Files that are not of an index stay, and the directory with them.
+                match weftline_format::files::remove_known(&directory, build::is_name_of_index) {
+                    Ok(_) => removed += 1,
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(source) => return Err(IndexError::Io { path: directory, source }),
                 }

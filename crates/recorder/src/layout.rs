@@ -388,4 +388,9 @@ pub struct Control {
     pub losses: [AtomicU64; LOSS_REASONS],
     /// The pool: see [`pool_state`].
     pub pool: [AtomicU64; POOL_SLOTS],
+    /// The id of the run that the directory belongs to, filled up with zeros: recovery takes no other run's.
+    pub run_id: [u8; RUN_ID_MAX],
 }
+
+/// What is kept of a run's id in the control page.
+pub const RUN_ID_MAX: usize = 64;

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use weftline_drain::{RecoverOptions, WhyOpen};
 use weftline_format::event::Phase;
+use weftline_format::files;
 use weftline_format::identity::{CATEGORY, Identity};
-use weftline_format::manifest::SupervisorRecord;
+use weftline_format::manifest::{RECORD_DIR, SupervisorRecord};
 use weftline_format::member::{Deflater, seal};
 use weftline_format::reader::{scan_member, trace_files};
 use weftline_format::text::path_bytes;
@@ -90,15 +91,13 @@ impl Publication {
     pub(crate) fn write(&self, hidden: &Path) -> Result<()> {
         let path = hidden.join(PUBLICATION);
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from).map_err(StandaloneError::io(&path))?;
-        let temporary = hidden.join(format!(".{PUBLICATION}.tmp"));
-        fs::write(&temporary, text).map_err(StandaloneError::io(&temporary))?;
-        fs::rename(&temporary, &path).map_err(StandaloneError::io(&path))
+        files::replace(&path, &text).map_err(StandaloneError::io(&path))
     }
 
     /// Nothing when the directory has none: it is being made, or being removed, or something else.
     pub(crate) fn read(hidden: &Path) -> Result<Option<Publication>> {
         let path = hidden.join(PUBLICATION);
-        match fs::read(&path) {
+        match files::read(&path) {
             Ok(text) => {
                 serde_json::from_slice(&text).map(Some).map_err(io::Error::from).map_err(StandaloneError::io(&path))
             }
@@ -131,6 +130,10 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
 /// nobody records into it any more.
 pub(crate) fn finish_directory(hidden: &Path, how: How) -> Result<Published> {
     let mut published = Published::default();
+    if hidden.exists() && !files::is_own(hidden) {
+        published.open = Some(WhyOpen::OtherUser);
+        return Ok(published);
+    }
     let Some(_lock) = lock(hidden, how.patience)? else {
         published.open = hidden.exists().then_some(WhyOpen::Locked);
         return Ok(published);
@@ -147,8 +150,8 @@ pub(crate) fn finish_directory(hidden: &Path, how: How) -> Result<Published> {
     published.messages = report.messages;
     published.open = report.open.into_iter().next().map(|open| open.why);
     // Files are made of images that have ended, and only under the lock: all that are there are whole.
-    let files = trace_files(hidden).map_err(|error| StandaloneError::io(&error.path)(error.source))?;
-    for trace in files.into_iter().filter(|file| file.as_os_str().as_bytes().ends_with(b".pfw.gz")) {
+    let traces = trace_files(hidden).map_err(|error| StandaloneError::io(&error.path)(error.source))?;
+    for trace in traces.into_iter().filter(|file| file.as_os_str().as_bytes().ends_with(b".pfw.gz")) {
         published.files.extend(publish_file(hidden, &trace, &publication)?);
     }
     if published.open.is_none() {
@@ -175,7 +178,7 @@ pub(crate) fn lock(hidden: &Path, patience: Duration) -> Result<Option<Lock>> {
     let path = hidden.join(LOCK);
     let deadline = Instant::now() + patience;
     loop {
-        let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+        let file = match files::change_or_create(&path) {
             Ok(file) => file,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(StandaloneError::io(&path)(error)),
@@ -210,7 +213,14 @@ fn remove(hidden: &Path) -> Result<()> {
     done.push(DONE_END);
     let done = PathBuf::from(done);
     fs::rename(hidden, &done).map_err(StandaloneError::io(hidden))?;
-    fs::remove_dir_all(&done).map_err(StandaloneError::io(&done))
+    // What is not ours stays, in a directory whose name tells that it is done with.
+    files::remove_known(&done, is_ours).map(|_| ()).map_err(StandaloneError::io(&done))
+}
+
+/// Whether a name in a hidden directory is one that this program or the drain gives.
+fn is_ours(name: &str) -> bool {
+    let ends = [".pfw.gz", ".out", ".json", ".live", ".room", ".tmp"];
+    [LOCK, RECORD_DIR].contains(&name) || ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Hidden directories in `directory` whose names begin with `.<prefix>`, and leftovers of removals, which are removed now.
@@ -224,7 +234,7 @@ pub(crate) fn hidden_directories(directory: &Path, prefix: &[u8]) -> Result<Vec<
             found.extend(Some(entry.path()).filter(|hidden| hidden.join(PUBLICATION).is_file()));
         } else if rest.strip_suffix(DONE_END.as_bytes()).is_some_and(|rest| rest.ends_with(HIDDEN_END.as_bytes())) {
             // Another process may be at it.
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = files::remove_known(&entry.path(), is_ours);
         }
     }
     found.sort();
@@ -255,7 +265,7 @@ fn publish_file(hidden: &Path, trace: &Path, publication: &Publication) -> Resul
     let place = match result {
         Some(result) => {
             let directory = hidden.parent().unwrap_or(hidden);
-            Some(give_name(result, |number| directory.join(publication.name(&image, number)))?)
+            Some(give_name(result, |number| directory.join(plain(publication.name(&image, number))))?)
         }
         None => None,
     };
@@ -263,8 +273,14 @@ fn publish_file(hidden: &Path, trace: &Path, publication: &Publication) -> Resul
     Ok(place)
 }
 
-fn clear(files: &[&Path]) -> Result<()> {
-    for file in files {
+/// A name of one part, whatever the file that asks for it says: nothing is published elsewhere.
+fn plain(name: OsString) -> OsString {
+    let bytes: Vec<u8> = name.into_vec().into_iter().map(|byte| if byte == b'/' { b'_' } else { byte }).collect();
+    OsString::from_vec(bytes)
+}
+
+fn clear(done_with: &[&Path]) -> Result<()> {
+    for file in done_with {
         match fs::remove_file(file) {
             Err(error) if !is_missing(&error) => return Err(StandaloneError::io(file)(error)),
             _ => {}
@@ -314,10 +330,18 @@ fn only_marks(trace: &Path) -> Result<bool> {
     Ok(marks_only)
 }
 
+/// An empty file in the place of one that a killed process may have left.
+pub(crate) fn fresh(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if !is_missing(&error) => Err(error),
+        _ => files::create(path),
+    }
+}
+
 /// Writes a trace without some categories, and perhaps as plain text.
 fn rewrite(trace: &Path, to: &Path, compression: bool, without: &[String]) -> Result<()> {
     let fail = |source| StandaloneError::Io { path: to.to_owned(), source };
-    let mut out = io::BufWriter::new(File::create(to).map_err(fail)?);
+    let mut out = io::BufWriter::new(fresh(to).map_err(fail)?);
     let mut members = Members::open(trace)?;
     let mut deflater = Deflater::new();
     while let Some((header, mut text)) = members.next_text()? {

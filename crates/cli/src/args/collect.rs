@@ -21,6 +21,9 @@ pub(crate) struct CollectArgs {
     /// Directory of the run; joins one that is there [default: weft-runs/<run id>, or weft-runs/<time>-collect-<id>]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// Let others read the run, as far as the umask does [default: it is for you alone]
+    #[arg(long)]
+    pub(crate) share: bool,
     /// Time from sample to sample [default: 500ms, or PROC_INTERVAL_MS]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,

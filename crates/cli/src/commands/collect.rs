@@ -32,7 +32,8 @@ pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
     }
     // What cannot work leaves no run behind.
     wishes.verify().context("cannot sample")?;
-    let run = rundir::join(wishes.output.as_deref(), wishes.run_id.as_deref(), &wishes.node, wishes.stage.as_deref())?;
+    let (output, id, stage) = (wishes.output.as_deref(), wishes.run_id.as_deref(), wishes.stage.as_deref());
+    let run = rundir::join(output, id, &wishes.node, stage, args.share)?;
     if args.daemon {
         return life::start_daemon(args, &run);
     }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use weftline_drain::{Live, LiveOptions};
+use weftline_drain::{Live, LiveOptions, RecoverOptions};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_recorder::clock;
 use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
@@ -81,12 +81,12 @@ fn loads() -> Option<Finding> {
 
 /// Traces a program for real. A library and a command of different builds refuse each other without a word.
 fn trial() -> Option<Finding> {
-    let run = std::env::current_dir().ok()?.join(format!(".weft-doctor-run-{}", std::process::id()));
+    let place = Trial::make().ok()?;
+    let run = place.0.join("run");
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["run", "-q", "-o"]).arg(&run).args(["--", "/bin/true"]).env_remove(LIVE_VARIABLE);
     let output = command.output().ok()?;
     let events = summary::Totals::of(&SupervisorRecord::read_all(&run).0).events;
-    let _ = std::fs::remove_dir_all(&run);
     Some(if events > 0 {
         Finding::Good("a trial run of /bin/true was traced".into())
     } else {
@@ -109,18 +109,22 @@ fn clock_source() -> Finding {
 
 /// Tries for real, in a directory of its own that is removed again.
 fn shared_memory() -> Finding {
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let trial = here.join(format!(".weft-doctor-{}", std::process::id()));
-    let made = std::fs::create_dir(&trial)
-        .map_err(anyhow::Error::from)
-        .and_then(|()| Ok(Live::create(&trial, &LiveOptions::default())?));
+    let trial = Trial::make();
+    let made = match &trial {
+        Ok(trial) => Live::create(&trial.0, &LiveOptions::default()).map_err(anyhow::Error::from),
+        Err(error) => Err(anyhow::anyhow!("{error}")),
+    };
     let finding = match made {
         Ok(live) => {
             let place = live.directory().to_owned();
             live.leave();
-            let inside = trial.canonicalize().is_ok_and(|trial| place.starts_with(trial));
-            if !inside {
-                let _ = std::fs::remove_dir_all(&place);
+            let inside = trial.as_ref().is_ok_and(|trial| trial.0.canonicalize().is_ok_and(|at| place.starts_with(at)));
+            // Takes the shared memory away, wherever it is: nothing was recorded into it.
+            if let Ok(trial) = &trial {
+                let _ = weftline_drain::recover(
+                    &trial.0,
+                    &RecoverOptions { believe_ended: true, ..RecoverOptions::default() },
+                );
             }
             if inside {
                 Finding::Good("this directory can hold a run and its shared memory".into())
@@ -136,8 +140,25 @@ fn shared_memory() -> Finding {
             "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free",
         ),
     };
-    let _ = std::fs::remove_dir_all(&trial);
     finding
+}
+
+/// A directory of our own in the current one, gone with what is in it when this goes. Nobody else has had it: it must not exist before.
+struct Trial(PathBuf);
+
+impl Trial {
+    fn make() -> std::io::Result<Trial> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let path =
+            std::env::current_dir()?.join(format!(".weft-doctor-{}-{}", std::process::id(), crate::rundir::now_ns()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).map(|()| Trial(path))
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 fn surroundings() -> Finding {

@@ -13,7 +13,7 @@ use crate::{library, rundir};
 /// Runs the verb.
 pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let library = library::find()?;
-    let run = rundir::create(args.output.as_deref(), Some("env"), &[])?.directory;
+    let run = rundir::create(args.output.as_deref(), Some("env"), &[], args.share)?.directory;
     let live = Live::create(
         &run,
         &LiveOptions { run_id: RunManifest::read(&run)?.id, unsupervised: true, ..LiveOptions::default() },

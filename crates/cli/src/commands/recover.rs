@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use weftline_drain::{RecoverOptions, RecoverReport};
+use weftline_drain::{RecoverOptions, RecoverReport, WhyOpen};
+use weftline_format::files;
 use weftline_format::manifest::RUN_FILE;
 use weftline_standalone::{Published, leftovers};
 
@@ -135,6 +136,14 @@ fn tell_published(hidden: &Path, published: &Published, quiet: bool, terminal: T
 
 /// What every reading verb does first. Trouble is told, not fatal: what is there can still be read.
 pub(crate) fn before_reading(run: &Path) {
+    if !files::is_own(run) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "weft: {} belongs to another user: it is read as it is, with its index in your cache directory",
+            run.display()
+        );
+        return;
+    }
     match weftline_drain::recover(run, &RecoverOptions::default()) {
         Ok(report) if report.events > 0 => {
             let _ = writeln!(
@@ -143,7 +152,18 @@ pub(crate) fn before_reading(run: &Path) {
                 terminal::count(report.events)
             );
         }
-        Ok(_) => {}
+        Ok(report) => {
+            // Somebody wrote into the run what no weft writes.
+            for open in report.open.iter().filter(|open| matches!(open.why, WhyOpen::NotOfRun { .. })) {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "weft: {} names {} as its shared memory: {}",
+                    run.display(),
+                    open.directory.display(),
+                    open.why
+                );
+            }
+        }
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weft: leftovers of this run could not be recovered: {error}");
         }

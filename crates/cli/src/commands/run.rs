@@ -15,6 +15,7 @@ use weftline_collect::error::CollectError;
 use weftline_collect::follow::Follow;
 use weftline_collect::roots::Roots;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions, Outcome, tree_io};
+use weftline_format::files;
 use weftline_format::manifest::{
     Exit, IoCount, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SampleRecord, SupervisorRecord,
 };
@@ -97,7 +98,7 @@ impl Tracing {
     fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
         let library = library::find()?;
         let rundir::Created { directory: run, notice } =
-            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command)?;
+            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.share)?;
         notice.iter().for_each(|notice| say(notice));
         let live_options = LiveOptions {
             run_id: RunManifest::read(&run)?.id,
@@ -129,7 +130,8 @@ impl Tracing {
         let traced = rundir::size_of(&self.run) > 0;
         if !traced && SupervisorRecord::read_all(&self.run).0.len() <= 1 {
             // Only our own manifest files; a directory that holds anything else stays.
-            let _ = std::fs::remove_dir_all(self.run.join(RECORD_DIR));
+            let is_record = |name: &str| [".json", ".live", ".room"].iter().any(|end| name.ends_with(end));
+            let _ = files::remove_known(&self.run.join(RECORD_DIR), is_record);
             let _ = std::fs::remove_file(self.run.join(RUN_FILE));
             let _ = std::fs::remove_dir(&self.run);
             let _ = self.run.parent().filter(|parent| parent.ends_with(rundir::RUNS)).map(std::fs::remove_dir);

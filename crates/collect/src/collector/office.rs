@@ -3,11 +3,12 @@
 //! Several ranks of a job, or a collector beside `weft run`, would all write the same numbers. The lock goes with its holder, so another
 //! one takes over when that has ended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use weftline_format::files;
 use weftline_format::manifest::RECORD_DIR;
 
 /// The right to sample the host. Given up when dropped.
@@ -21,9 +22,9 @@ impl Office {
     /// Takes the office if nobody holds it.
     pub(super) fn take(run: &Path, host: &str) -> Option<Office> {
         let directory = run.join(RECORD_DIR);
-        std::fs::create_dir_all(&directory).ok()?;
+        files::directory(&directory).ok()?;
         let path = directory.join(format!(".{}.sampler", host.replace(['/', '\0'], "_")));
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).ok()?;
+        let file = files::change_or_create(&path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         // Its holder may have removed the file between the two calls: then this is the lock of nothing.
         let current = std::fs::metadata(&path).ok()?;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::time::{ClockId, clock_gettime};
+use weftline_format::files;
 use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
 use weftline_format::manifest::{KERNEL_END, KernelRecord, KernelTotals};
@@ -168,7 +169,7 @@ impl Writer {
         let mut session = 0;
         let (path, file) = loop {
             let path = run.join(format!("{}{KERNEL_END}", own.stem(session)));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
+            match files::create(&path) {
                 Ok(file) => break (path, file),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => session += 1,
                 Err(error) => return Err(KernelError::Write { path, error }),

@@ -7,6 +7,8 @@ use rustix::time::ClockId;
 use serde::Serialize;
 
 use super::stat::{Stat, tick_ns};
+use weftline_format::secrets;
+
 use crate::cgroup::{Container, container_of};
 use crate::read::{Kept, keyed, lines};
 use crate::roots::Roots;
@@ -83,7 +85,7 @@ fn command(directory: &OwnedFd) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
-    text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    secrets::masked(text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()))
 }
 
 fn user(directory: &OwnedFd) -> u32 {

@@ -1,10 +1,11 @@
 //! What a killed collector left: its tail becomes the last member of its file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use weftline_format::files;
 use weftline_format::identity::Identity;
 use weftline_format::manifest::{RECORD_DIR, SAMPLES_END, State, SupervisorRecord};
 use weftline_format::member::{self, Deflater};
@@ -27,6 +28,10 @@ pub struct Recovered {
 /// Completes the files of collectors that died. Tails of those that live are left alone: their lock tells.
 pub fn recover(run: &Path) -> Result<Recovered> {
     let mut found = Recovered::default();
+    // Nothing is changed in a run of somebody else.
+    if !files::is_own(run) {
+        return Ok(found);
+    }
     let entries = match fs::read_dir(run) {
         Ok(entries) => entries,
         Err(error) => return Err(CollectError::io(run, error)),
@@ -41,7 +46,7 @@ pub fn recover(run: &Path) -> Result<Recovered> {
         .collect();
     tails.sort();
     for (tail, stem) in tails {
-        let file = match OpenOptions::new().read(true).write(true).open(&tail) {
+        let file = match files::change(&tail) {
             Ok(file) => file,
             // Its writer has just finished.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,

@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
 
-use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION};
+use weftline_format::files;
+use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION, RUN_ID_MAX};
 use weftline_recorder::sys;
 
 /// A shared mapping of a file's start; writable unless it was opened to be looked at only.
@@ -41,12 +42,12 @@ impl Mapping {
     }
 
     pub(super) fn open(path: &Path, length: usize) -> io::Result<Mapping> {
-        Mapping::of(&OpenOptions::new().read(true).write(true).open(path)?, length)
+        Mapping::of(&files::change(path)?, length)
     }
 
     /// Maps a file that must not be changed: whoever stores into it is killed by the kernel, so only code that cannot may have it.
     pub(super) fn open_to_look(path: &Path, length: usize) -> io::Result<Mapping> {
-        let file = File::open(path)?;
+        let file = files::open_in_place(path)?;
         if file.metadata()?.len() < length as u64 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
         }
@@ -82,6 +83,7 @@ pub(crate) struct ControlFacts {
     pub options: u32,
     pub max_pieces: u32,
     pub wait_limit: u64,
+    pub run_id: [u8; RUN_ID_MAX],
 }
 
 /// The control page of a live directory.
@@ -99,6 +101,7 @@ impl ControlPage {
             (*page).options = facts.options;
             (*page).max_pieces = facts.max_pieces;
             (*page).wait_limit = facts.wait_limit;
+            (*page).run_id = facts.run_id;
         }
         Ok(ControlPage(mapping))
     }

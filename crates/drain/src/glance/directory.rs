@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
 use weftline_recorder::clock::Kind;
-use weftline_recorder::layout::{LOSS_NAMES, POOL_SLOTS, options, pool_state};
+use weftline_recorder::layout::{LOSS_NAMES, options, pool_state};
 
 use super::reader::Reader;
 use super::sums::Sums;
@@ -74,12 +74,8 @@ impl Watching {
             }
         }
         // Processes make arenas of their own when the pool is empty or nobody fills it.
-        if control.own_arenas.load(Ordering::Acquire) > 0
-            && let Ok(entries) = std::fs::read_dir(&self.path)
-        {
-            let number = |name: &str| name.strip_prefix('a')?.parse::<u64>().ok().filter(|n| *n >= POOL_SLOTS as u64);
-            let own = entries.flatten().filter_map(|entry| entry.file_name().to_str().and_then(number));
-            used.extend(own.map(|number| (number, 0)));
+        if control.own_arenas.load(Ordering::Acquire) > 0 {
+            used.extend(Arena::own_numbers(&self.path).into_iter().map(|number| (number, 0)));
         }
         let mut before = std::mem::take(&mut self.arenas);
         for (number, word) in used {

@@ -347,7 +347,8 @@ impl<'r> Leftovers<'r> {
             Ok(None) => self.made_just_now(*number),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound && self.made_just_now(*number),
         };
-        let young = (POOL_SLOTS as u64..).take(own as usize).filter(young).count();
+        // Their number is what programs wrote; the directory has those that there are.
+        let young = Arena::own_numbers(self.directory).into_iter().filter(young).count();
         // Who makes an arena is not known before it has a slot there: the directory's maker stands for it.
         pids.extend(std::iter::repeat_n(self.pointer.pid, young));
         let unsupervised = control.options & options::UNSUPERVISED != 0;
@@ -417,10 +418,7 @@ fn remove_temporary(run: &Path, name: &str) {
 /// All arenas of a live directory that processes have used.
 fn open_arenas(directory: &Path) -> Result<BTreeMap<u64, Arc<Arena>>> {
     let mut arenas = BTreeMap::new();
-    let entries = std::fs::read_dir(directory).map_err(|error| DrainError::io(directory, error))?;
-    for name in entries.flatten().map(|entry| entry.file_name()) {
-        let number = name.to_str().and_then(|name| name.strip_prefix('a')).and_then(|number| number.parse().ok());
-        let Some(number) = number else { continue };
+    for number in Arena::numbers(directory).map_err(|error| DrainError::io(directory, error))? {
         // One that cannot be mapped was cut short while it was made: nothing was recorded in it.
         if let Ok(Some(arena)) = Arena::open(directory, number) {
             arenas.insert(number, Arc::new(arena));

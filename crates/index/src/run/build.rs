@@ -1,8 +1,10 @@
 //! Builds an index, or completes the one that is there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use weftline_format::files;
 
 use crate::catalog::{Catalog, FORMAT, SegmentEntry, SourceEntry, Stat, mark_of};
 use crate::input::Part;
@@ -27,8 +29,7 @@ pub(super) struct Built {
 
 /// The index of a part, if there is one: beside the traces, or in the cache.
 pub(super) fn find(part: &Part) -> Option<(PathBuf, Catalog)> {
-    let places = [Some(part.beside()), part.in_cache()];
-    places.into_iter().flatten().find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
+    part.places().find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
 }
 
 /// An index that was only looked at.
@@ -79,7 +80,7 @@ pub(super) fn complete(part: &Part, threads: usize, progress: &dyn Progress) -> 
     }
     let directory = writable(part)?;
     // Two builders at once do the work once. Where locks do not work both do it, and the later one's catalog counts.
-    let lock = File::create(directory.join("lock")).map_err(IndexError::io(&directory))?;
+    let lock = files::change_or_create(&directory.join("lock")).map_err(IndexError::io(&directory))?;
     let _ = lock.lock();
     let catalog = Catalog::read(&directory).unwrap_or_default();
     let Plan { mut keep, read } = plan(part, &stats, &catalog);
@@ -211,33 +212,55 @@ fn write_segment(
 
 /// A directory for the index that can be written: beside the traces, or in the cache.
 fn writable(part: &Part) -> Result<PathBuf> {
-    let beside = part.beside();
-    match fs::create_dir_all(&beside).and_then(|()| tempfile::NamedTempFile::new_in(&beside)) {
-        Ok(_) => return Ok(beside),
-        Err(source) => {
-            let refused = [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::ReadOnlyFilesystem];
-            if !refused.contains(&source.kind()) {
-                return Err(IndexError::Io { path: beside, source });
+    let mut refusal = None;
+    for place in part.places() {
+        match make(&place) {
+            Ok(()) => return Ok(place),
+            Err(source) => {
+                let refused = [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::ReadOnlyFilesystem];
+                if !refused.contains(&source.kind()) {
+                    return Err(IndexError::Io { path: place, source });
+                }
+                refusal.get_or_insert((place, source));
             }
         }
     }
-    let cache = part.in_cache().ok_or_else(|| IndexError::Io {
-        path: beside,
-        source: std::io::Error::other(
-            "cannot be written, and there is no cache directory (set XDG_CACHE_HOME or HOME)",
-        ),
-    })?;
-    fs::create_dir_all(&cache).map_err(IndexError::io(&cache))?;
-    Ok(cache)
+    let none = || std::io::Error::other("there is no cache directory (set XDG_CACHE_HOME or HOME)");
+    let (path, source) = refusal.unwrap_or_else(|| (part.beside(), none()));
+    Err(IndexError::Io { path, source })
+}
+
+/// Makes the directory of an index and looks whether files can be made in it.
+fn make(place: &Path) -> std::io::Result<()> {
+    let parent = place.parent().unwrap_or(place);
+    match files::directory(parent) {
+        // In the cache, the directories above it may be missing too; nobody else can write there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => private_directories(parent)?,
+        other => other?,
+    }
+    files::directory(place)?;
+    tempfile::NamedTempFile::new_in(place).map(|_| ())
+}
+
+fn private_directories(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Removes the catalogs of parts: their segments count no more.
 pub(super) fn discard(parts: &[Part]) {
     for part in parts {
-        for directory in [Some(part.beside()), part.in_cache()].into_iter().flatten() {
+        for directory in part.places() {
             Catalog::remove(&directory);
         }
     }
+}
+
+/// Whether a name is one that an index gives its files: the catalog, the lock, segments and what a killed builder left of them.
+pub(super) fn is_name_of_index(name: &str) -> bool {
+    let ends = [".parquet", ".tmp"];
+    let is_segment = name.starts_with("s-") || name.starts_with(".tmp") || ends.iter().any(|end| name.ends_with(end));
+    is_segment || [crate::catalog::FILE, "lock"].contains(&name)
 }
 
 /// Whether a path is one of an index.

@@ -14,6 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+use weftline_format::files;
 
 use super::{Columns, GroupMeta, Meta, stored};
 use crate::column::Column;
@@ -68,7 +69,7 @@ fn properties() -> WriterProperties {
 impl SegmentWriter {
     pub(crate) fn create(directory: &Path, name: &str) -> Result<SegmentWriter> {
         let path = rows_path(directory, name);
-        let file = File::create(&path).map_err(IndexError::io(&path))?;
+        let file = files::create(&path).map_err(IndexError::io(&path))?;
         let options = ArrowWriterOptions::new().with_properties(properties()).with_skip_arrow_metadata(true);
         let bad = IndexError::damaged(&path);
         let writer = ArrowWriter::try_new_with_options(file, stored::schema(), options).map_err(&bad)?;
@@ -185,7 +186,7 @@ fn write_strings(path: &Path, tables: &Tables) -> Result<u64> {
         vec![Arc::new(UInt8Array::from(kind)), Arc::new(StringArray::from(text)), Arc::new(StringArray::from(meaning))];
     let damaged = |why: String| IndexError::Damaged { path: path.to_owned(), why };
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| damaged(error.to_string()))?;
-    let file = File::create(path).map_err(IndexError::io(path))?;
+    let file = files::create(path).map_err(IndexError::io(path))?;
     let properties = WriterProperties::builder()
         .set_compression(zstd())
         .set_statistics_enabled(EnabledStatistics::None)

@@ -47,7 +47,7 @@ pub fn write(trace: &Path, to: &Path, format: LogFormat, flavour: Flavour) -> Re
         return Ok(0);
     }
     let fail = |source| WriteError::Write { path: to.to_owned(), source };
-    let file = std::fs::File::create(to).map_err(fail)?;
+    let file = crate::publish::fresh(to).map_err(fail)?;
     let mut out = io::BufWriter::with_capacity(256 << 10, file);
     let written = put_all(&events, &mut out, format, flavour).map_err(fail)?;
     out.flush().map_err(fail)?;

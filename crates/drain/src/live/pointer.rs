@@ -1,0 +1,118 @@
+//! `run.d/<host>-<pid>-<start>.live`: where recovery finds a live directory, and what is believed of it.
+//!
+//! The file is part of a run, and a run may come from anybody. Recovery changes and removes what the file leads to, so a path in it is only a
+//! hint: a live directory is one that this program makes ([`Pointer::find`] has the rules), belongs to the caller alone, and names the run.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weftline_format::manifest::RECORD_DIR;
+use weftline_format::text::path_bytes;
+use weftline_recorder::layout::Control;
+
+use super::{IN_RUN, named, of_user, read_json};
+use crate::error::DrainError;
+use crate::procfs::Host;
+use crate::{Result, system};
+
+/// What the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pointer {
+    pub run_id: String,
+    pub path: String,
+    pub host: String,
+    pub boot: String,
+    pub pid: u32,
+    pub start: u64,
+    pub session: u32,
+    pub pidns: u64,
+    pub started_ns: i64,
+}
+
+impl Pointer {
+    pub(super) fn path(run: &Path, host: &Host, session: u32) -> PathBuf {
+        run.join(RECORD_DIR).join(format!("{}.live", host.file_stem(session)))
+    }
+
+    /// The path that it names. Good to look at; whoever changes anything there asks [`Pointer::find`].
+    pub(crate) fn directory(&self) -> PathBuf {
+        PathBuf::from(std::ffi::OsStr::from_bytes(&path_bytes(&self.path)))
+    }
+
+    /// All pointers of a run, with their own paths.
+    pub(crate) fn read_all(run: &Path) -> Result<Vec<(PathBuf, Pointer)>> {
+        let directory = run.join(RECORD_DIR);
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(DrainError::io(&directory, error)),
+        };
+        let mut found = Vec::new();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "live")
+                && let Some(pointer) = read_json::<Pointer>(&path)?
+            {
+                found.push((path, pointer));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(found)
+    }
+
+    /// The live directory of a pointer that lies at `own_path`, or why what it names is none. The directory may be gone.
+    ///
+    /// It lies in the run, under the pointer's own name, or in a directory of the user's where nobody else can exchange it. `run` must be
+    /// canonical.
+    pub(crate) fn find(&self, run: &Path, own_path: &Path) -> std::result::Result<PathBuf, &'static str> {
+        let stem = own_path.file_stem().unwrap_or_default().as_bytes();
+        let inside = run.join(IN_RUN).join(std::ffi::OsStr::from_bytes(stem));
+        let named = self.directory();
+        // The run may have been moved since; what lies in it is its own.
+        if named.parent().is_some_and(|parent| parent.ends_with(IN_RUN)) || inside.exists() {
+            owned_directory(&run.join(IN_RUN), false)?;
+            owned_directory(&inside, true)?;
+            return Ok(inside);
+        }
+        let parent = named.parent().filter(|parent| parent.file_name().is_some_and(|name| *name == *of_user()));
+        let Some(parent) = parent else { return Err("is not where weft keeps shared memory") };
+        let is_plain = named.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let name = named.file_name().unwrap_or_default().as_bytes();
+        if !is_plain || !named.is_absolute() || !name.strip_suffix(stem).is_some_and(|rest| rest.ends_with(b"-")) {
+            return Err("is not where weft keeps shared memory");
+        }
+        if !parent.ancestors().skip(1).all(is_settled) {
+            return Err("lies where others can exchange it");
+        }
+        owned_directory(parent, true)?;
+        owned_directory(&named, true)?;
+        Ok(named)
+    }
+
+    /// Whether a control page is that of a live directory of this run; `id` is what the run's manifest says, if it has one.
+    pub(crate) fn is_of_run(&self, control: &Control, id: Option<&str>) -> bool {
+        control.run_id == named(&self.run_id) && id.is_none_or(|id| id == self.run_id)
+    }
+}
+
+/// A directory that is not there yet or no more, or one that is the caller's, and `private` to it.
+fn owned_directory(path: &Path, private: bool) -> std::result::Result<(), &'static str> {
+    let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !data.is_dir() {
+        return Err("is not a directory, or leads to one by a symlink");
+    }
+    if private && (data.uid() != system::user() || data.mode() & 0o077 != 0) {
+        return Err("does not belong to you alone");
+    }
+    Ok(())
+}
+
+/// Whether nobody but root and the caller can put something else in the place of what lies in a directory.
+fn is_settled(directory: &Path) -> bool {
+    std::fs::symlink_metadata(directory).is_ok_and(|data| {
+        let sticky = data.mode() & 0o1000 != 0;
+        data.is_dir() && [0, system::user()].contains(&data.uid()) && (sticky || data.mode() & 0o022 == 0)
+    })
+}

@@ -1,0 +1,225 @@
+//! Runs that somebody prepared: what they name is not removed, what they link to is not written, what they count is not believed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weftline_format::identity::held;
+use weftline_format::manifest::{RECORD_DIR, RunManifest};
+
+use super::{ALONE, assert_exactly_once, drain, reads};
+use crate::arena::ControlPage;
+use crate::arena::writer::{NOBODY, Program};
+use crate::drain::short_name;
+use crate::live::Pointer;
+use crate::procfs::Host;
+use crate::{DrainOptions, WhyOpen, recover, system};
+
+/// A run directory, and one beside it that is none of its business.
+struct Stage {
+    place: tempfile::TempDir,
+    run: PathBuf,
+    precious: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        let (run, precious) = (at("run"), at("precious"));
+        fs::create_dir_all(run.join(RECORD_DIR)).expect("made");
+        for directory in ["precious/deep", "precious.done/deep"] {
+            fs::create_dir_all(at(directory)).expect("made");
+            for name in ["thesis.tex", "deep/data", "journal", "a1"] {
+                fs::write(at(directory).parent().expect("a parent").join(name), "kept").expect("written");
+            }
+        }
+        Stage { run, precious, place }
+    }
+
+    /// All files beside the run, with what they hold.
+    fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![self.place.path().to_owned()];
+        while let Some(directory) = pending.pop() {
+            for path in fs::read_dir(&directory).expect("listed").map(|entry| entry.expect("an entry").path()) {
+                if path == self.run {
+                    continue;
+                }
+                let kind = fs::symlink_metadata(&path).expect("there").file_type();
+                if kind.is_dir() {
+                    pending.push(path);
+                } else if kind.is_symlink() {
+                    found.insert(path.clone(), b"a link".to_vec());
+                } else {
+                    found.insert(path.clone(), fs::read(&path).expect("read"));
+                }
+            }
+        }
+        found
+    }
+
+    fn plant(&self, stem: &str, path: &Path) {
+        let host = Host::here();
+        let pointer = Pointer {
+            run_id: "test".into(),
+            path: held(path.as_os_str().as_encoded_bytes()),
+            host: host.name,
+            boot: host.boot,
+            pid: NOBODY,
+            pidns: host.pid_namespace,
+            ..Pointer::default()
+        };
+        let text = serde_json::to_vec(&pointer).expect("JSON");
+        fs::write(self.run.join(RECORD_DIR).join(format!("{stem}.live")), text).expect("planted");
+    }
+}
+
+/// A directory of this mode.
+fn made(path: &Path, mode: u32) -> PathBuf {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).expect("made");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    path.to_owned()
+}
+
+#[test]
+fn what_a_pointer_names_is_not_removed() {
+    let own = format!("weft-{}", system::user());
+    // Where the pointer points, after something was prepared there.
+    let cases: [(&str, fn(&Stage, &str) -> PathBuf); 9] = [
+        ("any directory", |stage, _| stage.precious.clone()),
+        ("one that is gone, with a namesake that is done", |stage, _| {
+            fs::rename(&stage.precious, stage.precious.with_extension("other")).expect("renamed");
+            stage.precious.clone()
+        }),
+        ("the root", |_, _| PathBuf::from("/")),
+        ("nothing", |_, _| PathBuf::new()),
+        ("the directory of the user's own, under a wrong name", |stage, own| {
+            made(&made(&stage.precious, 0o700).join(own), 0o700);
+            made(&stage.precious.join(own).join("thesis"), 0o700)
+        }),
+        ("one where others may write", |stage, own| {
+            made(&stage.precious.join(own), 0o700);
+            let live = made(&stage.precious.join(own).join("test-x-1-2"), 0o700);
+            made(&stage.precious, 0o777);
+            live
+        }),
+        ("one that is open to others", |stage, own| {
+            made(&made(&stage.precious, 0o700).join(own), 0o700);
+            made(&stage.precious.join(own).join("test-x-1-2"), 0o755)
+        }),
+        ("a symlink", |stage, own| {
+            made(&made(&stage.precious, 0o700).join(own), 0o700);
+            symlink(stage.precious.join("deep"), stage.precious.join(own).join("test-x-1-2")).expect("linked");
+            stage.precious.join(own).join("test-x-1-2")
+        }),
+        ("a symlink in the run", |stage, _| {
+            symlink(&stage.precious, stage.run.join(".live")).expect("linked");
+            made(&stage.precious.join("x-1-2"), 0o700)
+        }),
+    ];
+    for (name, prepare) in cases {
+        let stage = Stage::new();
+        let path = prepare(&stage, &own);
+        stage.plant("x-1-2", &path);
+        let before = stage.outside();
+        let report = recover(&stage.run, &ALONE).expect(name);
+        assert_eq!(stage.outside(), before, "{name}");
+        assert!(
+            matches!(report.open[..], [ref open] if matches!(open.why, WhyOpen::NotOfRun { .. })),
+            "{name}: {report:?}"
+        );
+        made(&stage.precious, 0o700);
+    }
+}
+
+/// Leaves a run as a killed supervisor does: 100 events in an arena, nobody to drain them.
+fn killed(run: &Path) -> PathBuf {
+    let mut drain = drain(run, DrainOptions::default());
+    drain.poll();
+    let live = drain.directory().to_owned();
+    let mut program = Program::start(&live, NOBODY);
+    let path = program.intern(0, b"/data/x");
+    reads(&mut program, 1, path, 0, 100);
+    drop(program);
+    drop(drain);
+    live
+}
+
+#[test]
+fn strangers_in_a_live_directory_stay() {
+    let stage = Stage::new();
+    let live = killed(&stage.run);
+    fs::write(live.join("thesis.tex"), "kept").expect("written");
+    symlink(&stage.precious, live.join("a77")).expect("linked");
+    symlink(stage.precious.join("thesis.tex"), live.join("a78")).expect("linked");
+    let before = stage.outside();
+    let report = recover(&stage.run, &ALONE).expect("recovered");
+    assert_eq!((report.events, stage.outside() == before), (100, true), "{report:?}");
+    let left = live.with_file_name(format!("{}.done", live.file_name().expect("a name").to_string_lossy()));
+    assert!(left.join("thesis.tex").exists(), "{report:?}");
+    assert!(report.messages.iter().any(|message| message.contains("did not make")), "{report:?}");
+    assert_exactly_once(&stage.run, 100, "recovered");
+}
+
+#[test]
+fn links_in_the_run_are_not_written_through() {
+    let stage = Stage::new();
+    let live = killed(&stage.run);
+    // What recovery would write next: the files of images that end now.
+    let host = Host::here();
+    let target = stage.precious.join("thesis.tex");
+    symlink(&target, stage.run.join(short_name(&host.name, host.pid, host.start, 0))).expect("linked");
+    for name in ["journal", "clock", "settings", "lock"] {
+        let _ = fs::remove_file(live.join(name));
+        symlink(&target, live.join(name)).expect("linked");
+    }
+    let before = stage.outside();
+    // It may refuse; it must not write elsewhere.
+    let _ = recover(&stage.run, &ALONE);
+    assert_eq!(stage.outside(), before);
+}
+
+#[test]
+fn a_live_directory_of_another_run_is_left_alone() {
+    let stage = Stage::new();
+    let live = killed(&stage.run);
+    RunManifest { id: "another".into(), ..RunManifest::default() }.create(&stage.run).expect("a manifest");
+    let report = recover(&stage.run, &ALONE).expect("told");
+    assert!(matches!(report.open[..], [ref open] if open.why == WhyOpen::NotOfRun { why: "belongs to another run" }));
+    assert!(live.join("ctl").exists());
+}
+
+#[test]
+fn counts_are_not_believed() {
+    for count in [1 << 40, u64::MAX] {
+        let stage = Stage::new();
+        let live = killed(&stage.run);
+        let control = ControlPage::open(&live.join("ctl")).expect("a page").expect("of this layout");
+        control.get().own_arenas.store(count, Ordering::Release);
+        drop(control);
+        let began = Instant::now();
+        assert_eq!(recover(&stage.run, &ALONE).expect("recovered").events, 100, "{count}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{count}: {:?}", began.elapsed());
+    }
+    // While a supervisor is at work.
+    let stage = Stage::new();
+    let mut drain = drain(&stage.run, DrainOptions::default());
+    drain.poll();
+    let live = drain.directory().to_owned();
+    let control = ControlPage::open(&live.join("ctl")).expect("a page").expect("of this layout");
+    for count in [1 << 40, 3, u64::MAX] {
+        control.get().own_arenas.store(count, Ordering::Release);
+        drain.poll();
+    }
+    let mut program = Program::start(&live, NOBODY);
+    let path = program.intern(0, b"/data/x");
+    reads(&mut program, 1, path, 0, 100);
+    drop(program);
+    super::settle(&mut drain);
+    drain.finish().expect("finished");
+    assert_exactly_once(&stage.run, 100, "drained");
+}
