@@ -27,7 +27,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weftline_format::files;
 use weftline_format::identity::held;
-use weftline_format::manifest::RECORD_DIR;
+use weftline_format::manifest::{RECORD_DIR, RunManifest};
 use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
 use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, options};
@@ -94,6 +94,8 @@ impl Live {
     pub(crate) fn create_with(run: &Path, given: &LiveOptions, settings: &Settings) -> Result<Live> {
         let host = Host::here();
         let run = run.canonicalize().map_err(|error| DrainError::io(run, error))?;
+        // What recovery compares with; a program that records alone may call its run otherwise.
+        let run_id = RunManifest::read(&run).map_or_else(|_| given.run_id.clone(), |manifest| manifest.id);
         let session = free_session(&run, &host);
         let directory = make_directory(&run, &given.run_id, &host.file_stem(session))?;
         let lock = lock_directory(&directory)?;
@@ -115,7 +117,7 @@ impl Live {
             options: bits,
             max_pieces: given.max_pieces.unwrap_or(usual).clamp(1, MAX_PIECES) as u32,
             wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
-            run_id: named(&given.run_id),
+            run_id: named(&run_id),
         };
         let control_path = directory.join("ctl");
         let control =
@@ -126,7 +128,7 @@ impl Live {
         let records = run.join(RECORD_DIR);
         files::directory(&records).map_err(|error| DrainError::io(&records, error))?;
         let pointed = Pointer {
-            run_id: given.run_id.clone(),
+            run_id,
             path: held(directory.as_os_str().as_encoded_bytes()),
             host: host.name.clone(),
             boot: host.boot.clone(),

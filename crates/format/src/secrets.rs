@@ -88,7 +88,9 @@ impl State {
             }
             None => {
                 let user = self.curl && matches!(part, "-u" | "--user" | "-U" | "--proxy-user");
-                self.hide_next = user || ends_in(option, &OPTIONS);
+                // Behind one dash letters may be joined to their values: `-psecret`.
+                let secret = if part.starts_with("--") { ends_in(option, &OPTIONS) } else { OPTIONS.contains(&option) };
+                self.hide_next = user || secret;
             }
         }
         let joined = |letter: &str| part.strip_prefix(letter).is_some_and(|rest| !rest.is_empty());

@@ -149,8 +149,7 @@ struct Trial(PathBuf);
 impl Trial {
     fn make() -> std::io::Result<Trial> {
         use std::os::unix::fs::DirBuilderExt as _;
-        let path =
-            std::env::current_dir()?.join(format!(".weft-doctor-{}-{}", std::process::id(), crate::rundir::now_ns()));
+        let path = std::env::current_dir()?.join(format!(".weft-doctor-{}-{}", std::process::id(), rundir::now_ns()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map(|()| Trial(path))
     }
 }

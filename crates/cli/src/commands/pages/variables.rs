@@ -181,6 +181,8 @@ fn drop_ins(out: &mut String) {
 
 fn development() -> Vec<Row> {
     vec![
+        row(["FUZZ_SECONDS"], "`make weekly`", "How long each fuzz target runs, 60 by default."),
+        row(["DEBIAN_MIRROR"], "`make check-dist`", "Where Debian 11 comes from, instead of the usual place."),
         row(
             ["KERNEL"],
             "`tools/build.sh`, `make build`",
