@@ -9,7 +9,7 @@ built=$(dirname "$weft")
 root=$(dirname "$0")/..
 capi=$root/crates/capi
 
-# Symbols are a third of a program's size and serve only those who build Weftline.
+# Symbols are a quarter of a program's size and serve only those who build Weftline.
 stripped() {
     install -D -m "$1" "$built/$2" "$prefix/$3"
     ! command -v strip >/dev/null || strip "$4" "$prefix/$3"

@@ -39,8 +39,8 @@ def run(*command: object, **more: object) -> str:
 def compilers(target: str) -> dict[str, str]:
     """The compilers and linkers that cargo-zigbuild sets for cargo.
 
-    maturin sets its own, which are the same programs by other paths. cargo would take them for others and build all dependencies again, 3 CPU-minutes;
-    variables that are there already stay.
+    maturin sets its own, which are the same programs by other paths. cargo would take them for others and build all dependencies again, up to 2
+    CPU-minutes; variables that are there already stay.
     """
     with TemporaryDirectory() as directory:
         listing, cargo = Path(directory, "environment"), Path(directory, "cargo")
