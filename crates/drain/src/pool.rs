@@ -79,7 +79,7 @@ impl Pool {
             self.own_seen = made;
             self.own_until = Some(now + OWN_PATIENCE);
         }
-        if !self.own_until.is_some_and(|until| now <= until) {
+        if self.own_until.is_none_or(|until| now > until) {
             return 0;
         }
         let before = self.used.len();

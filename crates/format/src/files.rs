@@ -174,8 +174,10 @@ mod tests {
 
     use super::*;
 
+    type Way = fn(&Path) -> io::Result<File>;
+
     /// Each way to write, by name.
-    const WAYS: [(&str, fn(&Path) -> io::Result<File>); 4] =
+    const WAYS: [(&str, Way); 4] =
         [("change", change), ("change_or_create", change_or_create), ("append", append), ("create", create)];
 
     #[test]

@@ -114,7 +114,7 @@ fn shared_memory() -> Finding {
         Ok(trial) => Live::create(&trial.0, &LiveOptions::default()).map_err(anyhow::Error::from),
         Err(error) => Err(anyhow::anyhow!("{error}")),
     };
-    let finding = match made {
+    match made {
         Ok(live) => {
             let place = live.directory().to_owned();
             live.leave();
@@ -139,8 +139,7 @@ fn shared_memory() -> Finding {
             format!("a run cannot be made here: {error:#}"),
             "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free",
         ),
-    };
-    finding
+    }
 }
 
 /// A directory of our own in the current one, gone with what is in it when this goes. Nobody else has had it: it must not exist before.

@@ -78,6 +78,9 @@ impl Stage {
     }
 }
 
+/// Prepares a place and says where it is; the text is the name of the user's own directory.
+type Prepare = fn(&Stage, &str) -> PathBuf;
+
 /// A directory of this mode.
 fn made(path: &Path, mode: u32) -> PathBuf {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).expect("made");
@@ -89,7 +92,7 @@ fn made(path: &Path, mode: u32) -> PathBuf {
 fn what_a_pointer_names_is_not_removed() {
     let own = format!("weft-{}", system::user());
     // Where the pointer points, after something was prepared there.
-    let cases: [(&str, fn(&Stage, &str) -> PathBuf); 9] = [
+    let cases: [(&str, Prepare); 9] = [
         ("any directory", |stage, _| stage.precious.clone()),
         ("one that is gone, with a namesake that is done", |stage, _| {
             fs::rename(&stage.precious, stage.precious.with_extension("other")).expect("renamed");
