@@ -41,7 +41,7 @@ TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-pa
 test-weave test-rust test-live test-python: test-%:
 	@$(TESTS) $*
 
-weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, fuzzing, Perfetto (an hour)
+weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, fuzzing, Perfetto
 	@tools/weekly.sh $(WEEKLY_ARGS)
 
 test-package:
