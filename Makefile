@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python weekly check check-fmt check-clippy check-tidy check-docs \
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly weekly check check-fmt check-clippy check-tidy check-docs \
 	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
@@ -38,7 +38,7 @@ test: setup ## install what the tests need and run them all
 	@$(TESTS)
 
 TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package CARGO_TARGET_DIR=$(TARGET) tools/run-tests.sh
-test-weave test-rust test-live test-python: test-%:
+test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
 
 weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, fuzzing, Perfetto

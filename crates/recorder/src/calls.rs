@@ -307,7 +307,7 @@ macro_rules! hooked_calls {
         }
         }
         watched {
-            prctl syscall unshare setns
+            prctl syscall unshare setns pthread_setname_np
         }
     } };
 }
@@ -332,6 +332,8 @@ macro_rules! define_calls {
             start,
             /// The image announced its end.
             end,
+            /// A thread was given a name: `fd` is its id, `path` the name.
+            thread_name,
         }
 
         /// Name, category and shape of every call, by number.
@@ -341,6 +343,7 @@ macro_rules! define_calls {
             $( $( CallInfo { name: stringify!($hand), category: $hand_label, shape: "by hand" }, )* )*
             CallInfo { name: "start", category: "weft", shape: "mark" },
             CallInfo { name: "end", category: "weft", shape: "mark" },
+            CallInfo { name: "thread_name", category: "PROCESS", shape: "name" },
         ];
 
         /// Functions that are hooked for what they tell, not for an event of their own.

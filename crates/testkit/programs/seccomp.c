@@ -16,12 +16,21 @@ static void writes(int n) {
     for (int i = 0; i < n; i++) MUST(write(fd, "0123456789", 10) == 10);
 }
 
+static void *in_thread(void *unused) {
+    (void)unused;
+    writes(1000);
+    return NULL;
+}
+
 int main(void) {
+    static char stack[256 << 10] __attribute__((aligned(4096)));
+    pthread_t thread;
+    pthread_attr_t attributes;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         KILL_ON(SYS_open), KILL_ON(SYS_openat), KILL_ON(SYS_mmap), KILL_ON(SYS_ftruncate), KILL_ON(SYS_socket),
         KILL_ON(SYS_fallocate), KILL_ON(SYS_memfd_create), KILL_ON(SYS_unlink), KILL_ON(SYS_madvise),
-        KILL_ON(SYS_readlink), KILL_ON(SYS_flock), KILL_ON(SYS_statfs), KILL_ON(SYS_getcwd),
+        KILL_ON(SYS_readlink), KILL_ON(SYS_flock), KILL_ON(SYS_statfs), KILL_ON(SYS_getcwd), KILL_ON(SYS_gettid),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
@@ -31,6 +40,9 @@ int main(void) {
     MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
     writes(20000); /* several segments: buffers must be exchanged without a forbidden call */
+    MUST(pthread_attr_init(&attributes) == 0 && pthread_attr_setstack(&attributes, stack, sizeof stack) == 0);
+    MUST(pthread_create(&thread, &attributes, in_thread, NULL) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
