@@ -122,7 +122,11 @@ unsafe extern "C" fn clone(
     // The C library's own threads are not made by this function: whoever passes a base has made it up.
     let child = match flags & libc::CLONE_SETTLS {
         0 => make(),
-        _ => life::with_foreign_child(tls, suspends, make),
+        // Chromium's changes the root directory of its parent.
+        _ => {
+            process::prepare_for_sandbox();
+            life::with_foreign_child(tls, suspends, make)
+        }
     };
     if suspends {
         thread::state().leave_vfork();
@@ -425,8 +429,8 @@ unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize
     }
     // SAFETY: the program's own arguments; those that it did not give are read by nobody.
     let ret = unsafe { real(option, a, b, c, d) };
-    if known && ret == 0 {
-        after_prctl(option, a);
+    if known {
+        after_prctl(option, a, ret);
     }
     ret
 }
@@ -445,8 +449,10 @@ fn before_prctl(option: c_int, a: usize) {
     }
 }
 
-fn after_prctl(option: c_int, a: usize) {
+fn after_prctl(option: c_int, a: usize, ret: c_int) {
     match option {
+        libc::PR_SET_SECCOMP if ret != 0 => process::restriction_failed(),
+        _ if ret != 0 => {}
         libc::PR_SET_TSC if a == libc::PR_TSC_ENABLE as usize && process::unrestricted() => {
             clock::use_source(clock::Source::Shared);
         }
@@ -500,6 +506,9 @@ unsafe extern "C" fn pthread_setname_np(thread: usize, name: *const c_char) -> c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     let real = real!(unshare(c_int) -> c_int);
+    if life::traced() {
+        process::prepare_for_sandbox();
+    }
     process::namespace_changed();
     // SAFETY: the program's own argument.
     unsafe { real(flags) }
@@ -508,13 +517,18 @@ unsafe extern "C" fn unshare(flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
     let real = real!(setns(c_int, c_int) -> c_int);
+    if life::traced() {
+        process::prepare_for_sandbox();
+    }
     process::namespace_changed();
     // SAFETY: the program's own arguments.
     unsafe { real(fd, kind) }
 }
 
-/// Of `seccomp(2)`; the libc crate does not have it for all targets.
+/// Of `seccomp(2)`; the libc crate does not have them for all targets.
 const SECCOMP_SET_MODE_STRICT: usize = 0;
+const SECCOMP_SET_MODE_FILTER: usize = 1;
+const SECCOMP_FILTER_FLAG_TSYNC: usize = 1;
 
 /// `syscall(2)` passes up to six words through; a few numbers tell us something.
 #[unsafe(no_mangle)]
@@ -524,12 +538,27 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         // SAFETY: the program's own words.
         return unsafe { real(number, a, b, c, d, e, f) };
     }
-    match number {
-        libc::SYS_seccomp => {
-            let mode = if a == SECCOMP_SET_MODE_STRICT { libc::SECCOMP_MODE_STRICT } else { libc::SECCOMP_MODE_FILTER };
-            before_prctl(libc::PR_SET_SECCOMP, mode as usize);
+    // What is told of by `prctl` as well: its option and first argument.
+    let told = match (number, a) {
+        (libc::SYS_prctl, option) => Some((option as c_int, b)),
+        (libc::SYS_seccomp, SECCOMP_SET_MODE_STRICT) => {
+            Some((libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT as usize))
         }
-        libc::SYS_prctl => before_prctl(a as c_int, b),
+        (libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER) => {
+            Some((libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER as usize))
+        }
+        _ => None,
+    };
+    if let Some((option, argument)) = told.filter(|_| life::traced()) {
+        before_prctl(option, argument);
+        // SAFETY: the program's own words.
+        let ret = unsafe { real(number, a, b, c, d, e, f) };
+        // With a flag of its own the call returns a descriptor, or the thread that hindered it.
+        let failed = ret < 0 || (ret > 0 && number == libc::SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC != 0);
+        after_prctl(option, argument, if failed { -1 } else { 0 });
+        return ret;
+    }
+    match number {
         libc::SYS_io_uring_setup => process::note_habit(habits::IO_URING),
         libc::SYS_io_setup => process::note_habit(habits::NATIVE_AIO),
         libc::SYS_close => {

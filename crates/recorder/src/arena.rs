@@ -278,6 +278,22 @@ pub(crate) fn grow(used_for: u32) -> bool {
     true
 }
 
+/// Segments that should be free when a process gives up its freedom to open files: browsers' processes have dozens of threads.
+const SPARE: u32 = 48;
+
+/// The process is about to enter a sandbox, in which it cannot map further pieces: those that are there are mapped, and enough of them made.
+pub(crate) fn prepare_for_sandbox() {
+    let Some(header) = header().filter(|_| unrestricted()) else { return };
+    loop {
+        let pieces = (header.pieces_used.load(Ordering::Acquire) as usize).min(MAX_PIECES);
+        let free = |index: &usize| header.pieces[*index].free.load(Ordering::Relaxed).count_ones();
+        let mapped = (0..pieces).filter(|index| piece(*index).is_some());
+        if mapped.map(|index| free(&index)).sum::<u32>() >= SPARE || !grow(piece_use::SEGMENTS) {
+            return;
+        }
+    }
+}
+
 /// Gives a segment to the drain.
 pub(crate) fn close_segment(segment: *mut SegmentHeader) {
     let Some(header) = header() else { return };

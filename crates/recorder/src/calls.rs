@@ -174,7 +174,7 @@ macro_rules! hooked_calls {
             futimens(fd: c_int, times: *const c_void) -> c_int => on_fd(fd, 0);
             chdir(path: *const c_char) -> c_int => change_dir(path);
             fchdir(fd: c_int) -> c_int => change_dir_fd(fd);
-            chroot(path: *const c_char) -> c_int => on_path(AT_FDCWD, path, 0);
+            chroot(path: *const c_char) -> c_int => change_root(path);
 
             opendir(path: *const c_char) -> *mut c_void => open_dir(path);
             fdopendir(fd: c_int) -> *mut c_void => on_fd(fd, 0);

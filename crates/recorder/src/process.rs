@@ -26,7 +26,7 @@ const OFF: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(UNBORN);
 static SLOT: AtomicU32 = AtomicU32::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// A seccomp filter is in force: no system call that a program of this kind might not make itself.
+/// How many seccomp filters are in force: with any, no system call that a program of this kind might not make itself.
 static RESTRICTED: AtomicU32 = AtomicU32::new(0);
 /// Set after `unshare` or `setns`: children must look at their pid namespace again.
 static NAMESPACE_CHANGED: AtomicU32 = AtomicU32::new(0);
@@ -111,19 +111,35 @@ fn own_slot() -> Option<&'static ProcessSlot> {
     slot_at(SLOT.load(Ordering::Relaxed)).map(|slot| unsafe { &*slot })
 }
 
-/// A seccomp filter was installed, or is about to be.
+/// A seccomp filter is about to be installed.
 pub fn restrict() {
+    prepare_for_sandbox();
     let slow = || control().is_some_and(|control| control.options & options::SLOW_CLOCK != 0);
     if unrestricted() && owned() && slow() {
         clock::use_source(clock::Source::Coarse);
     }
-    RESTRICTED.store(1, Ordering::Relaxed);
+    RESTRICTED.fetch_add(1, Ordering::Relaxed);
     note_habit(crate::layout::habits::SECCOMP);
+}
+
+/// It was refused. Programs ask so whether there are filters at all.
+pub fn restriction_failed() {
+    RESTRICTED.fetch_sub(1, Ordering::Relaxed);
+    if unrestricted() && clock::source() == clock::Source::Coarse {
+        clock::use_source(clock::Source::Shared);
+    }
 }
 
 /// May the recorder make system calls that the program itself might not make?
 pub fn unrestricted() -> bool {
     RESTRICTED.load(Ordering::Relaxed) == 0
+}
+
+/// The process is about to give up its freedom to open files, or the sight of the live directory.
+pub fn prepare_for_sandbox() {
+    if owned() && !thread::state().in_vfork() {
+        arena::prepare_for_sandbox();
+    }
 }
 
 /// `unshare` or `setns` succeeded.

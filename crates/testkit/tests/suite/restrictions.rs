@@ -25,7 +25,8 @@ fn no_counter() -> Case {
 
 hazards! {
     seccomp_kills_on_open_and_mmap: Case::program("seccomp").work("before.bin", 100)
-        .sees("open", "sandboxed.bin", 1).moves("write", "sandboxed.bin", 23_000, 230_000);
+        .sees("open", "sandboxed.bin", 1).moves("write", "sandboxed.bin", 23_000, 230_000)
+        .sees("open", "many.bin", 100).moves("pwrite", "many.bin", 100, 6400).sees("close", "many.bin", 100);
     strict_seccomp: Case::program("strict_seccomp").args(["prctl"]).work("before.bin", 100)
         .sees("open", "strict.bin", 1).moves("write", "strict.bin", 5000, 50_000);
     strict_seccomp_by_syscall: Case::program("strict_seccomp").args(["syscall"]).work("before.bin", 100)
