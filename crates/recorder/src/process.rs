@@ -246,7 +246,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     let control = arena::connect(given.live)?;
     clock::set(control.clock, given.gettime);
     if control.options & options::SPAN_USAGE != 0 {
-        table::local().wants_usage.store(1, Ordering::Relaxed);
+        table::local().wants_usage.store(table::wants::ALL, Ordering::Relaxed);
     }
 
     let Some(base) = arena::claim(control) else {
