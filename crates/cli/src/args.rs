@@ -155,7 +155,8 @@ pub(crate) struct RunArgs {
     /// Record processes and annotations, no I/O calls
     #[arg(long)]
     pub(crate) no_io: bool,
-    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span)
+    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span), and in programs that use CUDA how
+    /// busy the GPUs are
     #[arg(long)]
     pub(crate) span_usage: bool,
     /// Keep at most this much trace on this node, dropping the oldest (500M, 2G)

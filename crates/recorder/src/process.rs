@@ -284,7 +284,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     }
     thread::learn_tid_place();
     if control.options & options::SPAN_USAGE != 0 {
-        table::local().wants_usage.store(1, Ordering::Relaxed);
+        table::local().wants_usage.store(table::wants::ALL, Ordering::Relaxed);
     }
 
     let base = arena::claim(control).map_err(|why| arena::refuse(control, why)).ok()?;
