@@ -270,7 +270,9 @@ pub struct ProcessSlot {
     pub max_rss: u64,
     /// Records that could not be kept, by [`Loss`].
     pub losses: [AtomicU64; LOSS_REASONS],
-    _reserved: [u64; 33],
+    /// What the recorder itself has read in the image: `io_end` leaves it out, and whoever waits for the process gets it in his own counters.
+    pub own_reads: u64,
+    _reserved: [u64; 32],
 }
 
 /// Bits of `ProcessSlot::habits`: I/O that hooks cannot see byte for byte.
