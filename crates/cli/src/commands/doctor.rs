@@ -224,7 +224,12 @@ fn newest_run() -> Vec<Finding> {
     let totals = summary::Totals::of(&records);
     let shown = run.display();
     let mut out = Vec::new();
-    if totals.events == 0 && totals.untraced.is_empty() {
+    if let Some(why) = totals.failures.first() {
+        out.push(Finding::Bad(
+            format!("the newest run, {shown}, was not traced: {why}"),
+            "see to that, and run the program again",
+        ));
+    } else if totals.events == 0 && totals.untraced.is_empty() {
         out.push(Finding::Bad(
             format!("the newest run, {shown}, holds no events"),
             "the program may have failed before it started; `weft check` shows its processes",
