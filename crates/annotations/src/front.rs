@@ -54,9 +54,13 @@ pub fn wanted_usage(table: &Table) -> Option<Usage> {
 /// are used, where that is wanted and there are any.
 #[cold]
 pub fn used_since(table: &Table, from: Usage, mut put: impl FnMut(u32, Argument<'_>)) {
-    put(0, Argument::Usage(from, usage(table)));
+    let to = usage(table);
+    put(0, Argument::Usage(from, to));
+    // No process has no memory: in a sandbox nothing may be asked.
     #[cfg(feature = "gpu")]
-    if let Some(gpu) = gpu(table) {
+    if to.rss != 0
+        && let Some(gpu) = gpu(table)
+    {
         put(intern(table, b"gpu_busy_pct"), Argument::UInt(u64::from(gpu.busy_pct)));
         put(intern(table, b"gpu_memory_bytes"), Argument::UInt(gpu.memory_bytes));
     }

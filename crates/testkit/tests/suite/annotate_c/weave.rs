@@ -167,7 +167,7 @@ fn other_compilers() {
         ("weft weave -- ./clang-other -c a.c", 1, "they would not survive each other"),
         ("weft weave -- ./other -c a.c", 1, "is neither clang nor gcc"),
         ("weft weave -- no-such-compiler -c a.c", 1, "no such compiler"),
-        ("weft weave --rules missing.toml -- clang -c a.c", 1, "missing.toml cannot be read"),
+        ("weft weave --rules missing.toml -- clang -c a.c", 2, "missing.toml: the file cannot be read"),
         ("weft weave --abi perfflow -- clang -static a.c", 1, "cannot be linked with -static"),
         ("weft weave", 2, "required"),
     ] {
