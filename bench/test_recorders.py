@@ -5,6 +5,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "annotate"))
 
@@ -83,6 +84,34 @@ class Spans(unittest.TestCase):
 
     def test_versions(self):
         self.assertEqual(recorders.locked_versions(LOCK, ["fastrace", "puffin"]), {"fastrace": "0.7.19"})
+
+
+class Peers(unittest.TestCase):
+    def check(self, broken: set[str], present: list[str], absent: list[str]) -> None:
+        """Prepares recorders where the builds of some fail; compares the columns that there are, and who is said to be missing."""
+
+        def build(name: str, work: Path) -> Path:
+            if name in broken:
+                raise measure.Failed(f"cargo build of {name}:\n  no such crate")
+            return work / name
+
+        with (
+            tempfile.TemporaryDirectory() as work,
+            mock.patch.object(recorders, "build_rust", build),
+            # A machine without a single program.
+            mock.patch.dict("os.environ", {"PATH": work}),
+        ):
+            ready, versions, missing = recorders.prepare(Path(work), Path("weft"), Path("weft_scope"), [])
+        self.assertEqual([recorder.column for recorder in ready], ["weft", "weft", *present])
+        self.assertEqual(list(versions), [recorders.PEERS[name] for name in present])
+        self.assertEqual([line.split(" is missing: ")[0] for line in missing], absent)
+
+    def test_who_is_missing_is_told_by_name(self):
+        self.check(set(), ["tracy", "fastrace", "puffin"], ["LTTng-UST"])
+        self.check({"tracy", "puffin"}, ["fastrace"], ["LTTng-UST", "Tracy", "puffin"])
+
+    def test_weft_itself_is_never_missing(self):
+        self.assertRaises(measure.Failed, self.check, {"weft"}, [], [])
 
 
 if __name__ == "__main__":
