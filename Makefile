@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly weekly check check-fmt check-clippy check-tidy check-docs \
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly weekly conformance check check-fmt check-clippy check-tidy check-docs \
 	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
@@ -41,8 +41,15 @@ TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-pa
 test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
 
-weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, fuzzing, Perfetto
+weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto
 	@tools/weekly.sh $(WEEKLY_ARGS)
+
+# The tests are fetched from PyPI; the environment is made anew, so that nothing but the stand-in is in it.
+conformance: ## run DFTracer's own black-box tests against the stand-in; docs/compat.md has what differs
+	@tools/debian-packages.sh g++ cmake jq python3-venv
+	@rm -rf $(TARGET)/conformance/venv
+	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/conformance/venv tools/conformance/requirements.txt
+	@$(PYTHON) tools/conformance/run_dftracer.py --work $(TARGET)/conformance --venv $(TARGET)/conformance/venv
 
 test-package:
 	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/venv-package

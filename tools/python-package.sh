@@ -1,11 +1,12 @@
 #!/bin/sh
-# Installs the Python package of this checkout and the drop-ins, as users do, into a virtual environment: tools/python-package.sh DIR
-# With them comes what their tests need. cargo's target directory is used, so that nothing is built twice.
+# Installs the Python package of this checkout and the drop-ins, as users do, into a virtual environment: tools/python-package.sh DIR [REQUIREMENTS]
+# With them comes what their tests need, or the packages of another list. cargo's target directory is used, so that nothing is built twice.
 set -eu
 directory=$1
+requirements=$(realpath "${2:-$(dirname "$0")/requirements-package.txt}")
 cd "$(dirname "$0")/.."
 
-tools/python-venv.sh "$directory" tools/requirements-package.txt
+tools/python-venv.sh "$directory" "$requirements"
 pip() {
     "$directory/bin/python3" -m pip install --quiet --disable-pip-version-check "$@"
 }

@@ -64,6 +64,7 @@ python() {
     tools=${WEFT_VENV:-$target/venv}/bin/python3
     try "$tools" -m unittest discover --start-directory tools/perfetto
     try "$tools" -m unittest discover --start-directory bench
+    try "$tools" -m unittest discover --start-directory tools/conformance
     package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
     for tests in crates/python/tests compat/tests; do
         try env --chdir="$tests" PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -p no:cacheprovider -q

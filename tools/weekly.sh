@@ -1,7 +1,8 @@
 #!/bin/bash
 # What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
 #
-# All majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot, the fuzz targets for a minute each, Perfetto's own
+# All majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot,
+# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own
 # engine over a fresh trace. --update writes the table into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -44,6 +45,7 @@ stage llvm env WEFT_WEAVE_MAJORS="$(tools/weave.sh --majors)" make --no-print-di
 stage programs make --no-print-directory test-weekly
 stage wheels make --no-print-directory wheels
 stage dist make --no-print-directory check-dist
+stage conform make --no-print-directory conformance
 stage fuzz fuzz
 stage perfetto perfetto
 summary=$(stages_end)

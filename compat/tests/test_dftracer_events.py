@@ -329,13 +329,14 @@ def test_names_of_iterations(runner):
 
 
 def test_times_of_elsewhere_are_kept(runner):
-    """A program may tell what happened at other times, as a simulation does: before this machine was up, or tomorrow."""
+    """A program may tell what happened at other times, as a simulation does: before this machine was up, tomorrow."""
     done = runner.dftracer(
         """
         from dftracer.python import dftracer
         log = dftracer.initialize_log()
         now = log.get_time()
-        for number, (start, duration) in enumerate([(1000, 500), (0, 7), (now - 3_600_000_000, 12), (now + 86_400_000_000, 9)]):
+        times = [(1000, 500), (0, 7), (now - 3_600_000_000, 12), (now + 86_400_000_000, 9)]
+        for number, (start, duration) in enumerate(times):
             log.log_event("e", "sim", start, duration, int_args={"n": number})
         print(now)
         """

@@ -327,10 +327,18 @@ def test_nothing_is_left_beside_the_trace(runner):
 def test_the_file_is_there_when_an_interrupted_process_is_gone(module, signal, status, runner):
     """Ctrl-C that nobody catches, `kill`, a terminal that was closed."""
     begin = {
-        "dftracer": "from dftracer.python import dftracer, dft_fn\nlog = dftracer.initialize_log(); decorated = dft_fn('C').log",
-        "perfflowaspect": "from perfflowaspect.aspect import critical_path\ndecorated = critical_path()",
+        "dftracer": "from dftracer.python import dftracer, dft_fn; dftracer.initialize_log(); decorated = dft_fn('C').log",
+        "perfflowaspect": "from perfflowaspect.aspect import critical_path; decorated = critical_path()",
     }[module]
-    program = f"import os, signal\n{begin}\n@decorated\ndef work(): return 1\nwork()\nos.kill(os.getpid(), signal.{signal})\nsignal.pause()\n"
+    program = f"""
+        import os, signal
+        {begin}
+        @decorated
+        def work(): return 1
+        work()
+        os.kill(os.getpid(), signal.{signal})
+        signal.pause()
+        """
     runner.dftracer(program, status=status, PERFFLOW_OPTIONS="log-event=compact")
     pattern = {"dftracer": "out-*.pfw.gz", "perfflowaspect": "perfflow.*.pfw"}[module]
     (path,) = runner.files(pattern)

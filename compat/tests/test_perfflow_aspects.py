@@ -230,11 +230,12 @@ def test_usage_is_measured(runner):
 
 @pytest.fixture
 def gpus(tmp_path):
-    """A directory with a library that stands in for NVIDIA's: two GPUs, the first of which is 83 % busy with 3 GiB used."""
+    """A directory with a library that stands in for NVIDIA's: two GPUs, the first one 83 % busy with 3 GiB used."""
     directory = tmp_path / "gpus"
     directory.mkdir()
     stub = HERE.parents[1] / "crates/collect/tests/samplers/nvml_stub.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", directory / "libnvidia-ml.so.1", stub], check=True)
+    name = "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", directory / name, stub], check=True)
     return directory
 
 

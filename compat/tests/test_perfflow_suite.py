@@ -1,6 +1,7 @@
-"""What PerfFlowAspect's own tests of its Python module ask, in the same steps: `perfflow_suite/case.sh` has them, `cases.json` the cases.
+"""What PerfFlowAspect's own tests of its Python module ask, in the same steps.
 
-The cases of woven C++ programs are in the same file; crates/testkit runs those.
+`perfflow_suite/case.sh` has the steps, `cases.json` the cases. Those of woven C++ programs are in the same file;
+crates/testkit runs them.
 """
 
 import json
