@@ -57,7 +57,8 @@ pub(crate) fn find(spans: &[Span], tail: &Tail, crossing: &mut Vec<bool>, order:
     crossing.clear();
     crossing.resize(spans.len(), false);
     let mut stack = tail.clone();
-    if spans.is_sorted_by_key(|span| span.1) {
+    // Of two that end together the enclosing one comes last.
+    if spans.is_sorted_by_key(|span| (span.1, std::cmp::Reverse(span.0))) {
         for (span, crosses) in spans.iter().zip(crossing) {
             *crosses = stack.push(*span);
         }
@@ -94,6 +95,7 @@ mod tests {
         check(&[], &[(20, 21), (1, 5), (3, 8)], &[false, false, true]);
         check(&[], &[(5, 5), (5, 5), (5, 5)], &[false; 3]);
         check(&[], &[(1, 8), (3, 8), (2, 9)], &[false, false, true]);
+        check(&[], &[(3, 8), (3, 21), (7, 21)], &[false, false, true]);
         check(&[(1, 5)], &[(3, 8)], &[true]);
         check(&[(1, 5), (6, 7)], &[(0, 8)], &[false]);
         check(&[(1, 5), (6, 7)], &[(3, 8)], &[true]);

@@ -245,8 +245,12 @@ pub(crate) fn fill(
         by_pid.entry(entry.process.pid).or_default().push(&entry.process);
     }
     let mut go: HashMap<String, bool> = HashMap::new();
-    for (process, entry) in record.processes.iter_mut().zip(entries) {
-        process.reaped_io = reaped_io(entry, &by_pid);
+    let children: Vec<Vec<&ProcessRecord>> = entries.iter().map(|entry| reaped(entry, &by_pid)).collect();
+    let waited_for: HashSet<(u32, &str)> =
+        children.iter().flatten().map(|child| (child.pid, child.nonce.as_str())).collect();
+    for ((process, entry), children) in record.processes.iter_mut().zip(entries).zip(&children) {
+        process.waited_for = waited_for.contains(&(process.pid, process.nonce.as_str()));
+        process.reaped_io = (!entry.reaped.is_empty()).then(|| sum_of(children));
         if has_gap(process) && *go.entry(process.exe.clone()).or_insert_with(|| is_go(&process.exe)) {
             process.habits.push(GO.to_owned());
         }
@@ -274,27 +278,29 @@ fn is_go(exe: &str) -> bool {
     exe.starts_with('/') && runtime::is_go(Path::new(OsStr::from_bytes(&path)))
 }
 
-/// What the kernel added to a process's counters for the children that it waited for: each child's counters at its end,
-/// which hold its own children's.
-fn reaped_io(parent: &Entry, by_pid: &HashMap<u32, Vec<&ProcessRecord>>) -> Option<IoCount> {
-    if parent.reaped.is_empty() {
-        return None;
-    }
-    let mut sum = IoCount::default();
+/// The children that a process waited for, each as its last image before that.
+fn reaped<'e>(parent: &Entry, by_pid: &HashMap<u32, Vec<&'e ProcessRecord>>) -> Vec<&'e ProcessRecord> {
     // A wait that tells of a stop, or only looks, names a child that another one will name again.
-    let mut counted: HashSet<(u32, &str)> = HashSet::new();
+    let mut seen: HashSet<(u32, &str)> = HashSet::new();
+    let mut found = Vec::new();
     for reaped in parent.reaped.iter().rev() {
         let images = by_pid.get(&reaped.pid).map_or(&[][..], |images| images);
         let is_child =
             |child: &&&ProcessRecord| child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns;
         let last = images.iter().filter(is_child).max_by_key(|child| child.started_ns);
-        if let Some(child) = last
-            && counted.insert((child.pid, child.nonce.as_str()))
-            && let Some(io) = child.io
-        {
-            sum.rchar = sum.rchar.saturating_add(io.end.rchar).saturating_add(child.recorder_read);
-            sum.wchar = sum.wchar.saturating_add(io.end.wchar);
-        }
+        found.extend(last.filter(|child| seen.insert((child.pid, child.nonce.as_str()))));
     }
-    Some(sum)
+    found
+}
+
+/// What the kernel added to a process's counters for the children that it waited for: each child's counters at its end,
+/// which hold its own children's.
+fn sum_of(children: &[&ProcessRecord]) -> IoCount {
+    let mut sum = IoCount::default();
+    for child in children {
+        let end = child.io.map(|io| io.end).unwrap_or_default();
+        sum.rchar = sum.rchar.saturating_add(end.rchar).saturating_add(child.recorder_read);
+        sum.wchar = sum.wchar.saturating_add(end.wchar);
+    }
+    sum
 }

@@ -69,6 +69,13 @@ fn what_nobody_waited_for_counts_for_itself() {
     let client = || Lived(10, 1, 50, Some((40, 100)), 60);
     // A child that was waited for is in its parent's count.
     check(&[client(), Lived(11, 10, 40, Some((0, 30)), 30)], 130, (130, 40, Some(1000)));
+    // So is one that was waited for inside the C library, since its parent's count has room for it; else nobody waited.
+    check(
+        &[Lived(10, 1, 50, Some((40, 9_100)), 60), Lived(11, 10, 40, Some((0, 9_000)), 9_000)],
+        9_100,
+        (9_100, 40, Some(1000)),
+    );
+    check(&[client(), Lived(11, 10, 40, Some((0, 9_000)), 9_000)], 100, (9_100, 40, Some(1000)));
     // A server that goes on without its client is not, nor is what the server waited for.
     let server = || Lived(11, 10, 90, Some((0, 500)), 250);
     check(&[client(), server()], 100, (600, 40, Some(553)));

@@ -1,14 +1,17 @@
 //! The bytes of a whole run: what reached the supervisor by its wait for the program, and the counts of those that nobody waited for.
 //!
-//! A process passes its counters on to the parent that waits for it. One that outlives its parent (a daemon, the server of tmux) passes them on
-//! to init: its own last count is added here. Where even that is not known, neither its count nor its events take part, so that both sides
-//! speak of the same processes.
+//! A process passes its counters on to the parent that waits for it. One that outlives its parent (a daemon, the server of tmux), or that its parent
+//! never waits for, passes them on to init: its own last count is added here. Where even that is not known, neither its count nor its events
+//! take part, so that both sides speak of the same processes.
+//!
+//! Waits inside the C library (`system`, `pclose`) are not seen. Whether such a child was waited for, its parent's count tells: it has room for
+//! the child's, or it has not.
 
 use std::collections::HashMap;
 
 use weftline_format::manifest::{IoCount, ProcessRecord, SupervisorRecord};
 
-use super::{Direction, traced};
+use super::{Direction, SLACK, traced};
 
 /// A process: its images, oldest first.
 struct Life<'r> {
@@ -27,9 +30,28 @@ impl Life<'_> {
         self.images.last().is_some_and(|image| image.untraced.is_none())
     }
 
-    /// What the kernel had counted for it last.
+    /// What the kernel had counted for it last, the recorder's own reads included: what whoever waits for it gets.
     fn last_count(&self) -> Option<IoCount> {
-        self.images.last().and_then(|image| image.io).map(|io| io.end)
+        let last = self.images.last()?;
+        let end = last.io?.end;
+        Some(IoCount { rchar: end.rchar.saturating_add(last.recorder_read), wchar: end.wchar })
+    }
+
+    /// Whether its counters went to somebody else than this parent.
+    fn is_left_by(&self, parent: &Life<'_>) -> bool {
+        self.outlived(parent) || !(self.images.iter().any(|image| image.waited_for) || parent.has_room_for(self))
+    }
+
+    /// Whether what the kernel counted here and nothing else explains is as much as the child's count.
+    fn has_room_for(&self, child: &Life<'_>) -> bool {
+        let (Some(own), Some(child_count)) = (self.last_count(), child.last_count()) else { return true };
+        let (mut read, mut write) = (own.rchar, own.wchar);
+        for image in &self.images {
+            let (traced, reaped) = (traced(image), image.reaped_io.unwrap_or_default());
+            read = read.saturating_sub(traced.0).saturating_sub(reaped.rchar);
+            write = write.saturating_sub(traced.1).saturating_sub(reaped.wchar);
+        }
+        read.saturating_add(SLACK) >= child_count.rchar && write.saturating_add(SLACK) >= child_count.wchar
     }
 
     /// Whether it was still there when its parent was gone.
@@ -48,7 +70,7 @@ pub(super) fn of(record: &SupervisorRecord, images: &[&ProcessRecord]) -> Option
     let mut counted = record.tree_io?;
     let lives = lives(images);
     let orphaned: Vec<bool> =
-        lives.iter().map(|life| life.parent.is_some_and(|parent| life.outlived(&lives[parent]))).collect();
+        lives.iter().map(|life| life.parent.is_some_and(|parent| life.is_left_by(&lives[parent]))).collect();
     for (life, _) in lives.iter().zip(&orphaned).filter(|(_, orphaned)| **orphaned) {
         let count = life.last_count().unwrap_or_default();
         add(&mut counted.rchar, count.rchar);

@@ -275,6 +275,11 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// All clocks at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -379,6 +384,9 @@ pub struct ProcessRecord {
     pub habits: Vec<String>,
     /// Children that it waited for.
     pub reaped_children: u64,
+    /// Whether its parent was seen to wait for it: then the parent's counters hold its own.
+    #[serde(skip_serializing_if = "is_false")]
+    pub waited_for: bool,
     /// How it ended, as far as known.
     pub exit: Option<Exit>,
     /// Why it could not be traced; nothing when it was.
