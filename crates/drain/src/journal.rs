@@ -88,7 +88,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
         if read.map_err(|error| DrainError::io(path, error))? == 0 {
             break;
         }
-        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
+        let Ok(mut entry) = serde_json::from_slice::<Entry>(&line) else { continue };
+        // A file of the run has a name, not a path: nothing elsewhere is looked at because a journal says so.
+        if entry.process.file.contains('/') || [".", ".."].contains(&&*entry.process.file) {
+            entry.process.file.clear();
+        }
         match places.get(&entry.tag) {
             Some(place) => entries[*place] = entry,
             None => {

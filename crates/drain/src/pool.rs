@@ -167,15 +167,16 @@ impl Pool {
         };
         let word = control.pool.get(number as usize);
         match word {
-            Some(word) if self.ready.len() < READY_MOST && !self.closed => {
+            Some(word) if self.ready.len() < READY_MOST && !self.closed && !arena.is_damaged() => {
                 word.store(pool_state::RESERVED, Ordering::Release);
                 arena.reset();
                 self.ready.insert(number, Some(arena));
                 word.store(pool_state::READY, Ordering::Release);
             }
             Some(word) => {
-                arena.remove();
+                // In this order: an arena that is claimed and not there counts as lost.
                 word.store(pool_state::ABSENT, Ordering::Release);
+                arena.remove();
             }
             None => arena.remove(),
         }

@@ -37,6 +37,9 @@ pub const TRAILER_LEN: usize = 8;
 /// No member inflates to more than this: a wrong size must not take all memory.
 pub const MAX_TEXT: usize = 256 << 20;
 
+/// No member is larger than this: deflate stores what it cannot compress, with a few bytes for each block of it.
+pub const MAX_MEMBER: u64 = (MAX_TEXT + MAX_TEXT / 1024 + 4096) as u64;
+
 const MAGIC: [u8; 20] = [
     0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, // gzip, extra field present
     28, 0, b'W', b'F', 24, 0, // the subfield
@@ -124,7 +127,7 @@ pub fn parse_header(bytes: &[u8]) -> Result<MemberHeader, HeaderError> {
     let word = |at: usize| head[at..at + 8].iter().rev().fold(0u64, |v, &b| v << 8 | u64::from(b));
     let (size, seq) = (word(24), word(32));
     let count = word(20) as u32;
-    if size < (HEADER_LEN + TRAILER_LEN) as u64 {
+    if !((HEADER_LEN + TRAILER_LEN) as u64..=MAX_MEMBER).contains(&size) {
         return Err(HeaderError::BadSize(size));
     }
     Ok(MemberHeader { size, seq, count, data_offset: HEADER_LEN })
@@ -249,7 +252,7 @@ impl Tail {
 /// Finds the good part of a file: walks the headers, and inflates only the last member to see that it is whole.
 pub fn inspect_tail(path: &Path) -> Result<Tail, TailError> {
     let wrap = |source| TailError { path: path.to_owned(), source };
-    let file = File::open(path).map_err(wrap)?;
+    let file = files::open(path).map_err(wrap)?;
     inspect_open(&file).map_err(wrap)
 }
 
@@ -350,6 +353,11 @@ mod tests {
             // The count and the sequence number are the only bytes that nothing else vouches for.
             let unguarded = (20..24).contains(&at) || (32..40).contains(&at);
             assert_eq!(inflate_member(&bad).is_ok(), unguarded, "byte {at}");
+        }
+        for size in [0, 47, MAX_MEMBER + 1, 1 << 40, u64::MAX] {
+            let mut bad = file.clone();
+            bad[24..32].copy_from_slice(&size.to_le_bytes());
+            assert_eq!(parse_header(&bad), Err(HeaderError::BadSize(size)));
         }
         assert_eq!(parse_header(b""), Err(HeaderError::Foreign));
         assert_eq!(parse_header(&file[..30]), Err(HeaderError::Short));

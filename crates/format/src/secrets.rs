@@ -13,7 +13,7 @@ pub const OPTIONS: [&str; 9] =
 /// How the names of variables with secrets end; in small letters.
 pub const NAMES: [&str; 5] = ["password", "passwd", "token", "secret", "key"];
 /// Programs that take a password joined to `-p`, by how their names begin.
-const MYSQL: [&str; 2] = ["mysql", "mariadb"];
+pub const MYSQL: [&str; 2] = ["mysql", "mariadb"];
 
 /// A command line as it may be kept.
 pub fn masked(words: impl IntoIterator<Item = String>) -> Vec<String> {

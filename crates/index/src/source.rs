@@ -6,12 +6,12 @@
 
 mod members;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weftline_format::damage::{Damage, Place};
 use weftline_format::dialect::{Dialect, Sniff};
+use weftline_format::files;
 use weftline_format::source::{Block, OpenFile, Packed, Source};
 
 use crate::rows::GROUP_ROWS;
@@ -86,7 +86,7 @@ pub(crate) fn open(file: &TraceFile) -> Result<OpenFile> {
 }
 
 fn open_path(path: &Path) -> Result<OpenFile> {
-    let file = File::open(path).map_err(IndexError::io(path))?;
+    let file = files::open(path).map_err(IndexError::io(path))?;
     let len = file.metadata().map_err(IndexError::io(path))?.len();
     Ok(OpenFile { file, len })
 }
