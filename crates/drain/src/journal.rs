@@ -80,7 +80,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
     };
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let (mut text, mut line) = (BufReader::new(file), Vec::new());
+    let length = files::data_length(&file).map_err(|error| DrainError::io(path, error))?;
+    let (mut text, mut line) = (BufReader::new(file).take(length), Vec::new());
     loop {
         line.clear();
         // No image needs a longer line, and a file without line ends can be as long as a disk.

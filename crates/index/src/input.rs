@@ -7,6 +7,7 @@ use std::{env, fs};
 use serde::Deserialize;
 use weftline_format::files;
 use weftline_format::hash::path_hash;
+use weftline_format::manifest::{RECORD_DIR, RUN_FILE};
 use weftline_format::reader::is_trace_name;
 
 use crate::{IndexError, Result};
@@ -115,7 +116,9 @@ fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) ->
         }
         let path = entry.path();
         if path.is_dir() {
-            directories.push(below.join(name));
+            // What supervisors noted is no trace, also in a run that has none.
+            let is_records = name.as_os_str() == RECORD_DIR && here.join(RUN_FILE).is_file();
+            directories.extend((!is_records).then(|| below.join(name)));
         } else if is_trace_name(&path) && name.as_os_str() != MANIFEST && !is_special(&path) {
             files.push(below.join(name));
         }
