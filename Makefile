@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python soak weekly check check-fmt check-clippy check-tidy check-docs \
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly soak weekly check check-fmt check-clippy check-tidy check-docs \
 	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
@@ -38,7 +38,7 @@ test: setup ## install what the tests need and run them all
 	@$(TESTS)
 
 TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package CARGO_TARGET_DIR=$(TARGET) tools/run-tests.sh
-test-weave test-rust test-live test-python: test-%:
+test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
 
 soak: build ## kill programs and supervisors at random moments, attack what is left, and count what is missing (WEFT_SOAK_KILLS=50: a minute)

@@ -5,6 +5,7 @@
 # rust    the workspace, without the live tests; arguments behind -- go to nextest
 # live    tests that judge real clocks and processes of this machine, one at a time
 # python  the Python package, the drop-ins, and the tools that are written in Python
+# weekly  programs that are long to install; needs tools/setup-test-machine.sh --weekly, and runs only when it is named
 #
 # WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh, WEFT_PACKAGE that of tools/python-package.sh. The order
 # above is needed: examples of the documents use the weaver's plugin, tests of the Python package the weft-sql that the stage rust builds.
@@ -54,6 +55,11 @@ live() {
     try cargo nextest run --profile live --cargo-profile bench $workspace --no-fail-fast
 }
 
+weekly() {
+    # shellcheck disable=SC2086  # a list of words
+    try cargo nextest run --profile weekly --cargo-profile bench $workspace --no-fail-fast
+}
+
 python() {
     tools=${WEFT_VENV:-$target/venv}/bin/python3
     try "$tools" -m unittest discover --start-directory tools/perfetto
@@ -67,9 +73,9 @@ python() {
 for stage in ${stages:-weave rust live python}; do
     case $stage in
     rust) rust "$@" ;;
-    weave | live | python) "$stage" ;;
+    weave | live | python | weekly) "$stage" ;;
     *)
-        echo "tools/run-tests.sh: there is no stage $stage; there are weave, rust, live, python" >&2
+        echo "tools/run-tests.sh: there is no stage $stage; there are weave, rust, live, python, weekly" >&2
         exit 2
         ;;
     esac

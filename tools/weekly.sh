@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
 #
-# All majors of LLVM, the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot, the fuzz targets for a minute each, Perfetto's own
+# All majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot, the fuzz targets for a minute each, Perfetto's own
 # engine over a fresh trace, 2,000 kills at random moments. --update writes its tables into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -41,6 +41,7 @@ corpora
 stage setup setup
 stage build make --no-print-directory build
 stage llvm env WEFT_WEAVE_MAJORS="$(tools/weave.sh --majors)" make --no-print-directory test-weave
+stage programs make --no-print-directory test-weekly
 stage wheels make --no-print-directory wheels
 stage dist make --no-print-directory check-dist
 stage fuzz fuzz

@@ -169,6 +169,9 @@ pub(crate) struct RunArgs {
     /// Longest time a thread waits with --on-full=wait
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub(crate) wait_limit: Duration,
+    /// Where the shared memory lies that programs record into: in memory unless that is scarce, or on a local disk
+    #[arg(long, value_enum, value_name = "PLACE", default_value_t = Arenas::Automatic)]
+    pub(crate) arenas: Arenas,
     /// Make a file named by the program's pid here while it runs
     #[arg(long, value_name = "DIR")]
     pub(crate) pid_dir: Option<PathBuf>,
@@ -187,6 +190,26 @@ pub(crate) struct RunArgs {
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Arenas {
+    /// In memory where there is enough of it, else on a disk
+    Automatic,
+    /// In memory
+    Memory,
+    /// On a local disk: where memory is short, or /dev/shm is hidden from the program
+    Disk,
+}
+
+impl From<Arenas> for weftline_drain::Place {
+    fn from(arenas: Arenas) -> Self {
+        match arenas {
+            Arenas::Automatic => Self::Automatic,
+            Arenas::Memory => Self::Memory,
+            Arenas::Disk => Self::Disk,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

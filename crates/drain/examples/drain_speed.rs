@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         gettime: Some(libc::clock_gettime),
         variable: &|_| None,
         random: random.as_ptr(),
+        late: true,
     });
     let intern = |text: &str| process::intern(0, text.as_bytes());
     let names = Names {

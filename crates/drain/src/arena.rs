@@ -65,6 +65,8 @@ pub(crate) struct SegmentFacts {
     pub anchor_mono: u64,
     pub taken_by: u64,
     pub sequence: u64,
+    /// See [`weftline_recorder::layout::segment_clock`].
+    pub clock: u32,
 }
 
 /// A record, copied.
@@ -259,7 +261,8 @@ impl Arena {
         cell.get().map(|mapping| mapping.at.as_ptr())
     }
 
-    fn pieces_used(&self) -> usize {
+    /// Pieces that the arena has, the base included.
+    pub(crate) fn pieces_used(&self) -> usize {
         (self.header().pieces_used.load(Ordering::Acquire) as usize).clamp(1, MAX_PIECES)
     }
 
@@ -314,6 +317,7 @@ impl Arena {
                 anchor_mono: copy!(segment.anchor_mono),
                 taken_by: (*segment).taken_by.load(Ordering::Acquire),
                 sequence: copy!(segment.sequence),
+                clock: copy!(segment.clock),
             })
         }
     }
@@ -421,6 +425,12 @@ impl Arena {
                 losses: std::array::from_fn(|reason| (&(*slot).losses)[reason].load(Ordering::Relaxed)),
             })
         }
+    }
+
+    /// Name id of what the process in a slot calls itself, 0 when it says nothing.
+    pub(crate) fn own_name(&self, index: u32) -> u32 {
+        // SAFETY: a slot in mapped memory; the field is atomic.
+        self.slot(index).map_or(0, |slot| unsafe { (*slot).own_name.load(Ordering::Relaxed) })
     }
 
     /// Adds to what is known of a living process from outside.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use weftline_format::manifest::{CallTotal, ClockAnchor, State, SupervisorRecord, record_stem};
-use weftline_recorder::layout::{RECORDS_PER_SEGMENT, process_state};
+use weftline_recorder::layout::{PIECE_SIZE, RECORDS_PER_SEGMENT, process_state};
 use weftline_recorder::{clock, sys};
 
 use crate::arena::{Arena, SegmentAt};
@@ -21,16 +21,19 @@ use crate::live::{self, Live, Settings};
 use crate::output::TraceFile;
 use crate::pool::Pool;
 use crate::record::{self, LastLook};
+use crate::room::Machine;
 use crate::stop::{self, Stop};
 use crate::totals::{FileSums, SpanSums, merge_calls};
 use crate::watch::Watched;
 use crate::worker::{Shared, Workers};
-use crate::{DrainError, Result};
+use crate::{DrainError, Result, system};
 
 /// Records that make a member of about 1 MiB: three full segments.
 pub(crate) const BATCH_RECORDS: u32 = 3 * RECORDS_PER_SEGMENT;
 const POLL_LEAST: Duration = Duration::from_millis(1);
 const POLL_MOST: Duration = Duration::from_millis(20);
+/// Between two looks at how much memory is left.
+const ROOM_LOOK: Duration = Duration::from_secs(1);
 /// How long the end waits for processes that announced theirs.
 const LAST_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -120,6 +123,8 @@ pub struct Drain {
     record: SupervisorRecord,
     sleep: Duration,
     cpu_start: u64,
+    /// On a tmpfs: when to look again how much memory arenas may take.
+    next_room: Option<Instant>,
     stopped: bool,
 }
 
@@ -155,6 +160,10 @@ impl Drain {
         control.heartbeat.store(clock::monotonic(), Ordering::Relaxed);
         live::keep_room(&live.pointer);
         let mut pool = Pool::new(&live.directory, control.clock);
+        let in_memory = system::file_system(&live.directory).is_ok_and(|found| found.tmpfs);
+        if in_memory {
+            give_room(&live, &pool);
+        }
         pool.refill(control, 0, Instant::now())?;
         Ok(Drain {
             workers: Workers::new(Arc::clone(&shared), given.workers),
@@ -174,6 +183,7 @@ impl Drain {
             record,
             sleep: POLL_LEAST,
             cpu_start,
+            next_room: in_memory.then(|| Instant::now() + ROOM_LOOK),
             stopped: false,
         })
     }
@@ -218,6 +228,20 @@ impl Drain {
             return false;
         }
         let claimed = self.pool.look(self.live.control.get(), now);
+        if self.next_room.is_some_and(|moment| now >= moment) {
+            self.next_room = Some(now + ROOM_LOOK);
+            give_room(&self.live, &self.pool);
+            // What is mapped stays, but nobody finds it any more. logind does this to users who have logged out, unless it is told not to.
+            if !self.live.directory.join("ctl").exists() {
+                let place = self.live.directory.display();
+                let message = || {
+                    format!(
+                        "{place} was removed by somebody (logind's RemoveIPC?): programs that start now go untraced"
+                    )
+                };
+                lock(&self.shared.messages).tell("gone", message);
+            }
+        }
         let arenas: Vec<Arc<Arena>> = self.pool.used().map(Arc::clone).collect();
         for arena in &arenas {
             busy |= self.find_images(arena, now);
@@ -248,6 +272,7 @@ impl Drain {
             self.entries.push(process.entry);
         }
         let timeline = self.live.clock.now();
+        self.entries.extend(record::refused(&self.live.host.name, self.live.control.get(), &timeline));
         let mut files: FileSums = lock(&self.shared.files).clone();
         for watched in self.watched.values() {
             let last = LastLook { sampled: watched.sampled, timeline: timeline.clone(), alive: true };
@@ -345,6 +370,13 @@ impl Drain {
         let numbers: Vec<u64> = self.pool.used().map(|arena| arena.number()).collect();
         numbers.iter().any(|number| self.claimer_lives(*number))
     }
+}
+
+/// Tells all processes how many pieces may still be made.
+fn give_room(live: &Live, pool: &Pool) {
+    let used = pool.bytes();
+    let pieces = Machine::here().allowance(&live.directory, used).saturating_sub(used) / PIECE_SIZE as u64;
+    live.control.get().room.store(pieces as i64, Ordering::Relaxed);
 }
 
 /// Name of the file that short images of one supervisor share.

@@ -16,7 +16,7 @@ use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
 use weftline_recorder::annotation::ANNOTATION;
 use weftline_recorder::calls::Flow;
-use weftline_recorder::layout::{NO_OFFSET, record_flags};
+use weftline_recorder::layout::{NO_OFFSET, record_flags, segment_clock};
 
 use crate::arena::{Arena, RecordFacts, SegmentAt};
 use crate::filter::Filter;
@@ -96,6 +96,8 @@ pub(crate) struct Encoder {
     spans: Vec<Span>,
     crossing: Vec<bool>,
     order: Vec<u32>,
+    /// The records at hand count a clock that moves every few milliseconds only.
+    coarse: bool,
 }
 
 impl Encoder {
@@ -115,6 +117,7 @@ impl Encoder {
             spans: Vec::new(),
             crossing: Vec::new(),
             order: Vec::new(),
+            coarse: false,
         }
     }
 
@@ -159,6 +162,11 @@ impl Encoder {
         dead: bool,
     ) {
         let (Some(facts), Some(stored)) = (image.arena.segment_facts(at), image.arena.records(at)) else { return };
+        // A thread without the run's clock counts nanoseconds; spans of before cannot be compared with its own.
+        let own_clock = facts.clock != segment_clock::SHARED;
+        let (counted, nothing) = (own_clock.then(|| timeline.of_monotonic()), Tail::default());
+        let (timeline, tail) = (counted.as_ref().unwrap_or(timeline), if own_clock { &nothing } else { tail });
+        self.coarse = facts.clock == segment_clock::COARSE;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
         self.told.begin();
@@ -220,6 +228,9 @@ impl Encoder {
         timeline: &Timeline,
         filter: &Filter,
     ) {
+        if kind.role == Role::Name {
+            return self.thread_name(arena, record, pid, timeline);
+        }
         let path = self.name(arena, record.path, filter);
         let second = match record.head & record_flags::SECOND_PATH {
             0 => None,
@@ -292,12 +303,25 @@ impl Encoder {
         if record.head & record_flags::VFORK_CHILD != 0 {
             lines.arg_u64("vfork", 1);
         }
+        if self.coarse {
+            lines.arg_str("clock", b"coarse");
+        }
         lines.finish();
         self.facts.events += 1;
         if crossing {
             lines.async_end(kind.name, kind.category, pid, tid, end, id).finish();
             self.facts.events += 1;
         }
+    }
+
+    /// The name that a thread was given.
+    #[cold]
+    fn thread_name(&mut self, arena: &Arena, record: &RecordFacts, pid: u32, timeline: &Timeline) {
+        let (Some((_, name)), Ok(tid)) = (arena.name(record.path), u32::try_from(record.fd)) else { return };
+        let at = timeline.at(record.start);
+        self.cover(at, at);
+        self.lines.metadata_at("thread_name", "PROCESS", pid, tid, at).arg_str("name", name).finish();
+        self.facts.metadata += 1;
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
@@ -401,7 +425,8 @@ fn span(record: &RecordFacts) -> Span {
 
 /// The spans at the end of a segment, for the next segment of the same thread.
 pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
-    let Some(stored) = arena.records(at) else { return Tail::default() };
+    let shared = arena.segment_facts(at).is_some_and(|facts| facts.clock == segment_clock::SHARED);
+    let Some(stored) = arena.records(at).filter(|_| shared) else { return Tail::default() };
     let backwards = (0..taken).rev().filter_map(|index| stored.get(index));
     let spans = backwards.filter(|record| !means_nothing(record.head)).map(|record| span(&record));
     Tail::of(spans.filter(|(start, end)| start != end).take(overlap::TAIL).collect())

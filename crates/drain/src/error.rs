@@ -24,6 +24,15 @@ pub enum DrainError {
         /// What was tried, each with the reason.
         tried: Vec<String>,
     },
+    /// Arenas have taken all the memory that they may.
+    #[error(
+        "{}: arenas may take no more memory (2 GiB, a sixteenth of what host and control group have left, half of what is free there)",
+        path.display()
+    )]
+    NoRoom {
+        /// The live directory.
+        path: PathBuf,
+    },
     /// Another process drains the same live directory.
     #[error("{}: another process drains this directory", path.display())]
     Locked {

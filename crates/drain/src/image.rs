@@ -50,6 +50,16 @@ pub(crate) struct Image {
 }
 
 impl Image {
+    /// The identity line of the next member: a program may have given itself another name meanwhile.
+    pub(crate) fn identity_now(&self) -> Identity {
+        let mut identity = self.identity.clone();
+        let own = self.arena.own_name(self.key.slot);
+        if let Some((_, name)) = self.arena.name(own).filter(|(_, name)| !name.is_empty()) {
+            identity.name = held(name);
+        }
+        identity
+    }
+
     /// Reads a slot that is in use. `start` is the process's start in clock ticks since boot, where the kernel could be asked.
     pub(crate) fn read(arena: &Arc<Arena>, slot: u32, host: &Host, timeline: &Timeline, start: Option<u64>) -> Image {
         let facts = arena.slot_facts(slot);
@@ -63,8 +73,12 @@ impl Image {
         let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {
             pid: facts.pid,
-            at_ns: timeline.at(facts.born_ticks),
-            name: display_name(&cmd, &exe),
+            at_ns: match facts.born_ticks {
+                // The process may not read the counter.
+                0 => timeline.at_monotonic(facts.born_mono),
+                ticks => timeline.at(ticks),
+            },
+            name: display_name(&cmd, &exe, facts.parent_slot != 0),
             host: host.name.clone(),
             boot: host.boot.clone(),
             pidns: facts.pid_namespace,
@@ -145,11 +159,12 @@ impl Numbers {
 
 /// See [`Image::tag`].
 pub(crate) fn tag_of(facts: &SlotFacts) -> String {
-    format!("{:012x}", (facts.nonce ^ facts.born_ticks.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
+    let born = if facts.born_ticks == 0 { facts.born_mono } else { facts.born_ticks };
+    format!("{:012x}", (facts.nonce ^ born.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
 }
 
-/// The command line as one text, the program without its directory.
-pub(crate) fn display_name(cmd: &[String], exe: &str) -> String {
+/// The command line as one text, the program without its directory. A child made by fork has its parent's command line.
+pub(crate) fn display_name(cmd: &[String], exe: &str, forked: bool) -> String {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut name = cmd.first().map(|first| base(first)).filter(|name| !name.is_empty()).unwrap_or_else(|| base(exe));
     for word in cmd.iter().skip(1) {
@@ -159,6 +174,9 @@ pub(crate) fn display_name(cmd: &[String], exe: &str) -> String {
         }
         name.push(' ');
         name.push_str(word);
+    }
+    if forked {
+        name.push_str(" (forked)");
     }
     name
 }
@@ -196,7 +214,8 @@ mod tests {
             (words(&[]), "", ""),
             (words(&["sh", "-c", &"x".repeat(200)]), "/bin/sh", "sh -c …"),
         ] {
-            assert_eq!(display_name(&cmd, exe), expected);
+            assert_eq!(display_name(&cmd, exe, false), expected);
+            assert_eq!(display_name(&cmd, exe, true), format!("{expected} (forked)"));
         }
     }
 }

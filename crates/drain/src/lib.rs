@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `arena`, `system` | the only `unsafe` code: mapped memory, and system calls that std does not have |
 //! | [`live`] | the live directory: where it may lie, its control page, its pointer file, its lock |
-//! | `pool` | arenas kept ready, used again, removed |
+//! | `pool`, `room` | arenas kept ready, used again, removed; how much memory they may take |
 //! | `drain`, `watch` | the poll loop; which process is alive, and what is sampled of it |
 //! | `image` | one process image: identity, file name, what is written of it |
 //! | `worker`, `encode`, `overlap`, `paths`, `filter` | segments to text |
@@ -51,6 +51,7 @@ mod pool;
 mod procfs;
 mod record;
 mod recover;
+mod room;
 mod stop;
 mod system;
 mod timeline;
@@ -67,7 +68,7 @@ pub use arena::guard::install as survive_cut_files;
 pub use drain::{Drain, DrainOptions, Outcome, Survivor};
 pub use error::DrainError;
 pub use glance::Glance;
-pub use live::{Live, LiveOptions};
+pub use live::{Live, LiveOptions, Place};
 pub use procfs::tree_io;
 pub use recover::{FinishedFile, LeftOpen, RecoverOptions, RecoverReport, WhyOpen, recover};
 pub use unsupervised::{Unsupervised, open_unsupervised};

@@ -7,14 +7,17 @@
 //! <live>/clock       the timeline so far
 //! <live>/settings    what a recovery must know of the drain's options
 //! <live>/journal     images that ended
+//! <live>/run         the run directory, where that is elsewhere
 //! <run>/run.d/<host>-<pid>-<start>.live    points at it
 //! ```
 //! A process that makes a second one for the same run (a program that stops and starts recording itself, or that executes
 //! another which does) gets names with a session number: `<host>-<pid>-<start>-<session>`.
 //!
-//! Shared memory needs a file system whose pages belong to this kernel, so the run directory is used when it is on one, else
-//! a temporary directory of this node.
+//! Shared memory needs a file system whose pages belong to this kernel. Under a supervisor that is `/dev/shm` where it is large enough: a
+//! disk that stands still would stop the program at its next page. Else, and for programs that record themselves, it is the run directory
+//! if that is on a local disk, else a temporary directory of this node.
 
+mod abandoned;
 mod pointer;
 mod removal;
 
@@ -36,14 +39,18 @@ use crate::arena::{ControlFacts, ControlPage};
 use crate::error::DrainError;
 use crate::filter::Patterns;
 use crate::procfs::Host;
+use crate::room::{self, Machine};
 use crate::timeline::Clock;
 use crate::{Result, system};
 
+pub use abandoned::{Abandoned, abandoned};
 pub(crate) use pointer::Pointer;
 pub(crate) use removal::{removal_begun, remove};
 
 /// The directory of a run that holds live directories.
 const IN_RUN: &str = ".live";
+/// The file of a live directory that names the run.
+const RUN: &str = "run";
 
 /// The directory of a user that holds live directories, in a temporary directory that others can write as well.
 fn of_user() -> String {
@@ -63,8 +70,22 @@ pub struct LiveOptions {
     pub wait_when_full: Option<Duration>,
     /// Nobody will drain while the programs run: arenas grow, recovery comes later.
     pub unsupervised: bool,
+    /// Where arenas are to lie.
+    pub place: Place,
     /// Growth limit: pieces of 4 MiB per arena. By default 128 where a supervisor empties them, and all there can be where none does.
     pub max_pieces: Option<usize>,
+}
+
+/// Where arenas lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In memory under a supervisor, if there is enough; else on a disk.
+    #[default]
+    Automatic,
+    /// In memory, if there is any; else on a disk.
+    Memory,
+    /// On a local disk if there is one.
+    Disk,
 }
 
 /// Variables that name a directory on a local disk, for shared memory that cannot lie in the run directory.
@@ -97,8 +118,14 @@ impl Live {
         // What recovery compares with; a program that records alone may call its run otherwise.
         let run_id = RunManifest::read(&run).map_or_else(|_| given.run_id.clone(), |manifest| manifest.id);
         let session = free_session(&run, &host);
-        let directory = make_directory(&run, &given.run_id, &host.file_stem(session))?;
+        let place = if given.unsupervised { Place::Disk } else { given.place };
+        let directory = make_directory(&run, &given.run_id, &host.file_stem(session), place)?;
         let lock = lock_directory(&directory)?;
+        if !directory.starts_with(&run) {
+            let path = directory.join(RUN);
+            let named = files::create(&path).and_then(|mut file| file.write_all(run.as_os_str().as_encoded_bytes()));
+            named.map_err(|error| DrainError::io(&path, error))?;
+        }
         let kind = clock::best_kind();
         let clock_path = directory.join("clock");
         let clock = Clock::create(&clock_path, kind).map_err(|error| DrainError::io(&clock_path, error))?;
@@ -108,6 +135,7 @@ impl Live {
             (given.span_usage, options::SPAN_USAGE),
             (given.wait_when_full.is_some(), options::WAIT_WHEN_FULL),
             (given.unsupervised, options::UNSUPERVISED),
+            (clock::is_slow(), options::SLOW_CLOCK),
         ] {
             bits |= if on { bit } else { 0 };
         }
@@ -221,7 +249,7 @@ fn free_session(run: &Path, host: &Host) -> u32 {
 }
 
 /// Finds a place for the live directory and makes it.
-fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
+fn make_directory(run: &Path, run_id: &str, stem: &str, place: Place) -> Result<PathBuf> {
     let mut tried = Vec::new();
     let mut attempt = |parent: PathBuf, name: String, home: bool| match make_in(&parent, &name, home) {
         Ok(directory) => Some(directory),
@@ -230,11 +258,21 @@ fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
             None
         }
     };
+    let least = match place {
+        Place::Automatic => Some(room::LEAST),
+        Place::Memory => Some(LEAST_ROOM),
+        Place::Disk => None,
+    };
+    if least.is_some_and(|least| has_memory(Path::new(MEMORY), least))
+        && let Some(directory) = attempt(Path::new(MEMORY).join(of_user()), format!("{run_id}-{stem}"), false)
+    {
+        return Ok(directory);
+    }
     if let Some(directory) = attempt(run.join(IN_RUN), stem.to_owned(), true) {
         return Ok(directory);
     }
     let variables = PLACE_VARIABLES.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", "/dev/shm"].map(PathBuf::from));
+    let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", MEMORY].map(PathBuf::from));
     for place in places {
         let own = place.join(of_user());
         if let Some(directory) = attempt(own, format!("{run_id}-{stem}"), false) {
@@ -242,6 +280,14 @@ fn make_directory(run: &Path, run_id: &str, stem: &str) -> Result<PathBuf> {
         }
     }
     Err(DrainError::NoLocalDirectory { tried })
+}
+
+/// The tmpfs that every Linux system has.
+const MEMORY: &str = "/dev/shm";
+
+/// Whether arenas may take at least so much of a directory's memory.
+fn has_memory(directory: &Path, least: u64) -> bool {
+    system::file_system(directory).is_ok_and(|found| found.tmpfs) && Machine::here().allowance(directory, 0) >= least
 }
 
 /// Makes `<parent>/<name>`, both for the owner only, or says why not. `in_run`: the parent may be another's.

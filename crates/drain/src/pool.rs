@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weftline_recorder::layout::{Control, POOL_SLOTS, pool_state};
+use weftline_recorder::arena as recorder_arena;
+use weftline_recorder::layout::{Control, PIECE_SIZE, POOL_SLOTS, pool_state};
 
 use crate::arena::Arena;
 use crate::error::DrainError;
@@ -126,6 +127,13 @@ impl Pool {
         let absent = |number: &u64| control.pool[*number as usize].load(Ordering::Relaxed) == pool_state::ABSENT;
         while self.ready.len() < wanted {
             let Some(number) = (0..POOL_SLOTS as u64).find(absent) else { return Ok(()) };
+            if !recorder_arena::take_room(control) {
+                self.not_before = Some(now + PAUSE);
+                let first = !std::mem::replace(&mut self.told, true);
+                // Whoever comes next finds one ready, or is the first to find none.
+                let alarm = first && self.ready.is_empty();
+                return if alarm { Err(DrainError::NoRoom { path: self.directory.clone() }) } else { Ok(()) };
+            }
             match Arena::create(&self.directory, number, self.clock) {
                 Ok(()) => {
                     self.ready.insert(number, None);
@@ -143,6 +151,12 @@ impl Pool {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of shared memory that all arenas take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let used: usize = self.used.values().map(|arena| arena.pieces_used()).sum();
+        ((self.ready.len() + used) * PIECE_SIZE) as u64
     }
 
     /// An arena in use.
@@ -166,8 +180,11 @@ impl Pool {
             }
         };
         let word = control.pool.get(number as usize);
+        let pieces = arena.pieces_used() as i64;
+        let reusable = self.ready.len() < READY_MOST && !self.closed && !arena.is_damaged();
+        let kept = i64::from(word.is_some() && reusable);
         match word {
-            Some(word) if self.ready.len() < READY_MOST && !self.closed && !arena.is_damaged() => {
+            Some(word) if kept == 1 => {
                 word.store(pool_state::RESERVED, Ordering::Release);
                 arena.reset();
                 self.ready.insert(number, Some(arena));
@@ -180,6 +197,7 @@ impl Pool {
             }
             None => arena.remove(),
         }
+        control.room.fetch_add(pieces - kept, Ordering::Relaxed);
         true
     }
 

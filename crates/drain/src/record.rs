@@ -1,11 +1,12 @@
 //! Manifests: what is known of an image when it ends, and of the run when the drain does.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering;
 
 use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
 use weftline_recorder::elf::VERDICT_NAMES;
-use weftline_recorder::layout::{KernelIo, LOSS_NAMES, Loss, habits};
+use weftline_recorder::layout::{Control, KernelIo, LOSS_NAMES, Loss, REFUSAL_NAMES, habits};
 
 use crate::budget::lock;
 use crate::image::Image;
@@ -183,6 +184,27 @@ pub(crate) fn without_owner(host: &str, losses: &[u64], ownerless: u64, damaged:
         process: ProcessRecord { host: host.to_owned(), drops, untraced: Some(reason), ..ProcessRecord::default() },
         ..Entry::default()
     })
+}
+
+/// The programs that could not have an arena.
+pub(crate) fn refused(host: &str, control: &Control, timeline: &Timeline) -> Vec<Entry> {
+    let told = control.refused.iter().filter_map(|place| {
+        let why = place.reason.load(Ordering::Acquire) as usize;
+        let reason = REFUSAL_NAMES.get(why).filter(|_| why != 0)?;
+        let path = place.path.iter().map(|byte| byte.load(Ordering::Relaxed)).take_while(|byte| *byte != 0);
+        let at_mono = place.at_mono.load(Ordering::Relaxed);
+        let process = ProcessRecord {
+            pid: place.pid.load(Ordering::Relaxed),
+            nonce: format!("refused-{at_mono}"),
+            host: host.to_owned(),
+            exe: held(&path.collect::<Vec<u8>>()),
+            untraced: Some((*reason).to_owned()),
+            started_ns: timeline.at_monotonic(at_mono),
+            ..ProcessRecord::default()
+        };
+        Some(Entry { tag: process.nonce.clone(), process, ..Entry::default() })
+    });
+    told.collect()
 }
 
 /// The mark of a live directory that was gone before anyone recovered it.

@@ -11,16 +11,19 @@ const LOCAL: &[i64] = &[
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
     BTRFS,
-    0x0102_1994, // tmpfs
+    TMPFS,
     0x794c_7630, // overlayfs
 ];
 const BTRFS: i64 = 0x9123_683E;
+const TMPFS: i64 = 0x0102_1994;
 
 /// What matters about a file system for shared memory.
 pub(crate) struct FileSystem {
     /// Files of it can be shared memory.
     pub local: bool,
     pub btrfs: bool,
+    /// Its files are memory.
+    pub tmpfs: bool,
     /// Bytes that this user can still write.
     pub free: u64,
 }
@@ -38,7 +41,7 @@ pub(crate) fn file_system(directory: &Path) -> io::Result<FileSystem> {
     };
     let kind = found.f_type as i64 & 0xFFFF_FFFF;
     let free = (found.f_bavail as u64).saturating_mul(found.f_bsize as u64);
-    Ok(FileSystem { local: LOCAL.contains(&kind), btrfs: kind == BTRFS, free })
+    Ok(FileSystem { local: LOCAL.contains(&kind), btrfs: kind == BTRFS, tmpfs: kind == TMPFS, free })
 }
 
 /// Asks btrfs not to copy pages of files made in this directory from now on: shared memory is rewritten all the time.

@@ -19,7 +19,7 @@ use weftline_format::reader::{self, Trace};
 use weftline_recorder::calls::Call;
 
 use crate::arena::writer::{Program, call};
-use crate::{Drain, DrainOptions, Live, LiveOptions, RecoverOptions};
+use crate::{Drain, DrainOptions, Live, LiveOptions, Place, RecoverOptions};
 
 /// Recovery without threads of its own: places to stop at belong to one thread.
 const ALONE: RecoverOptions = RecoverOptions {
@@ -33,8 +33,10 @@ const ALONE: RecoverOptions = RecoverOptions {
 
 /// A drain over a new run directory, without threads of its own.
 fn drain(run: &Path, options: DrainOptions) -> Drain {
-    let live = Live::create(run, &LiveOptions { run_id: "test".to_owned(), ..LiveOptions::default() })
-        .expect("a live directory");
+    // On the disk, where tests look at it.
+    let live =
+        Live::create(run, &LiveOptions { run_id: "test".to_owned(), place: Place::Disk, ..LiveOptions::default() })
+            .expect("a live directory");
     Drain::new(live, run, DrainOptions { workers: Some(0), ..options }).expect("a drain")
 }
 

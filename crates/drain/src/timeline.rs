@@ -43,9 +43,21 @@ impl Piece {
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     pieces: Arc<Vec<Piece>>,
+    /// What is added to CLOCK_MONOTONIC.
+    offset: i64,
 }
 
 impl Timeline {
+    /// The same time for whoever counts nanoseconds of CLOCK_MONOTONIC instead of ticks.
+    pub(crate) fn of_monotonic(&self) -> Timeline {
+        Timeline { pieces: Arc::new(vec![identity(self.offset)]), offset: self.offset }
+    }
+
+    /// Nanoseconds since the epoch at a moment of CLOCK_MONOTONIC.
+    pub(crate) fn at_monotonic(&self, mono: u64) -> i64 {
+        (mono as i64).wrapping_add(self.offset)
+    }
+
     /// Nanoseconds since the epoch. Beyond either end the nearest piece goes on.
     #[inline]
     pub(crate) fn at(&self, ticks: u64) -> i64 {
@@ -60,6 +72,11 @@ impl Timeline {
         let after = self.pieces.partition_point(|piece| piece.ticks <= ticks);
         self.pieces.get(after.saturating_sub(1)).map_or(0, |piece| piece.at(ticks))
     }
+}
+
+/// The piece of a clock whose ticks are nanoseconds of CLOCK_MONOTONIC.
+fn identity(offset: i64) -> Piece {
+    Piece { ticks: 0, ns: offset, rate: 1 << 32 }
 }
 
 /// Lengthens a timeline.
@@ -132,7 +149,7 @@ impl Clock {
 
     fn new(kind: Kind, offset: i64, first: (u64, u64), file: Option<File>) -> Clock {
         let pieces = match kind {
-            Kind::Monotonic => vec![Piece { ticks: 0, ns: offset, rate: 1 << 32 }],
+            Kind::Monotonic => vec![identity(offset)],
             Kind::Tsc => Vec::new(),
         };
         Clock { kind, offset, first, last: first, due: 0, pieces: Arc::new(pieces), file }
@@ -156,7 +173,7 @@ impl Clock {
 
     /// The timeline as it is.
     pub(crate) fn timeline(&self) -> Timeline {
-        Timeline { pieces: Arc::clone(&self.pieces) }
+        Timeline { pieces: Arc::clone(&self.pieces), offset: self.offset }
     }
 
     /// Ticks, CLOCK_MONOTONIC of the newest anchor, and nanoseconds since the epoch then.

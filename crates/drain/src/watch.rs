@@ -140,7 +140,7 @@ impl Watched {
         old.pid == new.pid
             && old.pid_namespace == new.pid_namespace
             && old.pid_namespace != 0
-            && old.born_ticks < new.born_ticks
+            && old.born_mono < new.born_mono
     }
 }
 

@@ -49,6 +49,7 @@ fn start(live: &Path) {
         gettime: Some(libc::clock_gettime),
         variable: &|_| None,
         random: random.as_ptr(),
+        late: true,
     });
     assert!(process::owned(), "the recorder has started");
 }

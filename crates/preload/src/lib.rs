@@ -21,6 +21,7 @@ mod bind;
 mod environment;
 mod errno;
 mod files;
+mod foreign;
 mod hooks;
 mod life;
 mod mappings;

@@ -7,18 +7,21 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use weftline_recorder::layout::Loss;
 use weftline_recorder::process::{self, LIVE_VARIABLE, Start};
 use weftline_recorder::table::{self, Table, on};
 use weftline_recorder::{clock, thread};
 
 use crate::object::{self, Object};
 use crate::turn::Turn;
-use crate::{bind, files, mappings, resolve};
+use crate::{bind, files, foreign, mappings, resolve};
 
 /// What hooks of I/O calls do.
 const UNDECIDED: u32 = 0;
 const RECORD: u32 = 1;
 const PASS: u32 = 2;
+/// As [`RECORD`], while some child may run on thread storage of its own ([`foreign`]).
+const LOOK: u32 = 3;
 static MODE: AtomicU32 = AtomicU32::new(UNDECIDED);
 /// Not 0 when the newest start was asked for by the environment, not by a call.
 static FROM_ENVIRONMENT: AtomicU32 = AtomicU32::new(0);
@@ -40,18 +43,58 @@ unsafe extern "C" {
 #[inline(always)]
 pub(crate) fn recording() -> bool {
     match MODE.load(Ordering::Relaxed) {
-        RECORD => true,
+        RECORD => thread::has_state() || pass_foreign(),
         PASS => false,
-        _ => first_use(),
+        _ => decide(),
     }
 }
 
 /// Is the process traced at all, even if without I/O calls?
 pub(crate) fn traced() -> bool {
+    if !own_thread() {
+        return false;
+    }
     if MODE.load(Ordering::Relaxed) == UNDECIDED {
         first_use();
     }
     !process::is_off()
+}
+
+/// Does the calling thread have the C library's storage, in which its state lies? What needs the state may be used only then.
+pub(crate) fn own_thread() -> bool {
+    thread::has_state() && !foreign::here()
+}
+
+/// A call of a child that has storage of its own: counted, and not recorded.
+#[cold]
+#[inline(never)]
+fn pass_foreign() -> bool {
+    process::count_loss(Loss::OwnStorage);
+    false
+}
+
+#[cold]
+#[inline(never)]
+fn decide() -> bool {
+    match MODE.load(Ordering::Relaxed) {
+        UNDECIDED => own_thread() && first_use(),
+        LOOK => own_thread() || pass_foreign(),
+        mode => mode == RECORD,
+    }
+}
+
+/// Calls `make`, which makes a child that runs on the storage at `base`. It is gone when the call is back if it `suspends` its parent.
+pub(crate) fn with_foreign_child(base: *mut c_void, suspends: bool, make: impl FnOnce() -> c_int) -> c_int {
+    let expected = foreign::expect(base);
+    let _ = MODE.compare_exchange(RECORD, LOOK, Ordering::AcqRel, Ordering::Relaxed);
+    let child = make();
+    if suspends || child < 0 {
+        expected.forget();
+        if !foreign::any() {
+            let _ = MODE.compare_exchange(LOOK, RECORD, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+    child
 }
 
 /// Are the programs that this one executes to be traced as well?
@@ -69,7 +112,7 @@ pub(crate) fn started_late() -> bool {
 #[inline(never)]
 fn first_use() -> bool {
     begin(environment());
-    MODE.load(Ordering::Relaxed) == RECORD
+    matches!(MODE.load(Ordering::Relaxed), RECORD | LOOK)
 }
 
 /// Decides by the environment whether this process is traced.
@@ -116,9 +159,14 @@ fn record_into(live: &[u8], environment: *const *const c_char) {
     process::watch_stop(stopped);
     // SAFETY: AT_RANDOM is the address of sixteen bytes that the kernel gave every process.
     let random = unsafe { getauxval(libc::AT_RANDOM) } as *const u8;
-    process::start(&Start { live, gettime, variable: &lookup, random });
+    process::start(&Start { live, gettime, variable: &lookup, random, late: !follows_children() });
     let records = !process::is_off();
-    MODE.store(if records && !process::without_io() { RECORD } else { PASS }, Ordering::Relaxed);
+    let mode = match records && !process::without_io() {
+        false => PASS,
+        true if foreign::any() => LOOK,
+        true => RECORD,
+    };
+    MODE.store(mode, Ordering::Relaxed);
     if records {
         announce();
     }
@@ -215,7 +263,7 @@ pub(crate) fn ends_suddenly(status: c_int) {
 
 /// The process ends here, unless this is a `vfork` child, whose memory is its parent's.
 fn ending(status: c_int, sudden: bool) {
-    if thread::state().in_vfork() {
+    if !own_thread() || thread::state().in_vfork() {
         return;
     }
     if traced() {

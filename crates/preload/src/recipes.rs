@@ -268,6 +268,11 @@ fn note_cwd(fallback: u32) {
     }
 }
 
+pub(crate) fn change_root(path: *const c_char) -> impl Recipe {
+    process::prepare_for_sandbox();
+    on_path(libc::AT_FDCWD, path, 0)
+}
+
 pub(crate) fn change_dir(path: *const c_char) -> impl Recipe {
     after(move |ret, _| {
         let name = path_id(ret, libc::AT_FDCWD, path);

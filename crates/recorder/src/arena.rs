@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{
     ARENA_MAGIC, ArenaHeader, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE, Control, GROWN_SEGMENTS,
-    LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, SEGMENT_SIZE, SegmentHeader, options, piece_use,
-    pool_state, segment_state,
+    LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, REFUSED_PATH, Refusal, SEGMENT_SIZE, SegmentHeader,
+    options, piece_use, pool_state, segment_state,
 };
 use crate::process::{self, unrestricted};
 use crate::{clock, scratch, sys, thread};
@@ -17,6 +17,8 @@ use crate::{clock, scratch, sys, thread};
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(core::ptr::null_mut());
 /// Earliest time (CLOCK_MONOTONIC) of the next nap or attempt to grow, after one that did not help.
 static NEXT_TRY: AtomicU64 = AtomicU64::new(0);
+/// Segments of each piece whose pages this process has made present ahead of their use.
+static POPULATED: [AtomicU64; MAX_PIECES] = [const { AtomicU64::new(0) }; MAX_PIECES];
 static PIECES: [AtomicPtr<u8>; MAX_PIECES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_PIECES];
 /// Longest path of a live directory; longer ones are refused by `weft run` as well.
 pub const LIVE_PATH_MAX: usize = 3900;
@@ -57,6 +59,9 @@ pub(crate) fn settle_in(base: *mut u8) {
         for piece in &PIECES[1..] {
             piece.store(core::ptr::null_mut(), Ordering::Relaxed);
         }
+        for populated in &POPULATED {
+            populated.store(0, Ordering::Relaxed);
+        }
     }
     PIECES[0].store(base, Ordering::Release);
 }
@@ -80,26 +85,30 @@ pub(crate) fn header() -> Option<&'static ArenaHeader> {
 }
 
 /// Takes an arena from the pool, or makes one when the pool is empty.
-pub(crate) fn claim(control: &Control) -> Option<*mut u8> {
+pub(crate) fn claim(control: &Control) -> Result<*mut u8, Refusal> {
     let me = pool_state::CLAIMED | u64::from(sys::getpid());
+    let mut refusal = None;
     for (number, word) in control.pool.iter().enumerate() {
         if word.load(Ordering::Relaxed) == pool_state::READY
             && word.compare_exchange(pool_state::READY, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
-            if let Some(base) = map_piece(number as u64, 0) {
-                return Some(base);
+            match map_piece(number as u64, 0) {
+                Ok(base) => return Ok(base),
+                // Cannot be had from here (descriptors, permissions, another root): let another process have it.
+                Err(why) => {
+                    word.store(pool_state::READY, Ordering::Release);
+                    refusal = Some(why);
+                    break;
+                }
             }
-            // Cannot be opened from here (descriptors, permissions, another root): let another process have it.
-            word.store(pool_state::READY, Ordering::Release);
-            break;
         }
     }
     let number = POOL_SLOTS as u64 + control.own_arenas.fetch_add(1, Ordering::Relaxed);
-    let base = make_piece(number, 0)?;
+    let base = make_piece(number, 0).map_err(|why| refusal.unwrap_or(why))?;
     let arena = base.cast::<ArenaHeader>();
     // SAFETY: a new file of PIECE_SIZE zero bytes that nobody else has claimed.
     unsafe { init_arena(arena, number, control.clock) };
-    Some(base)
+    Ok(base)
 }
 
 /// Makes a zeroed base piece an empty arena.
@@ -119,28 +128,71 @@ pub unsafe fn init_arena(arena: *mut ArenaHeader, number: u64, clock: u32) {
     }
 }
 
-fn map_piece(number: u64, index: usize) -> Option<*mut u8> {
-    let fd = with_live_path(b"a", Some((number, index)), |path| sys::open(path, libc::O_RDWR, 0))?.ok()?;
+/// Tells the supervisor that this program has no arena, and why.
+#[cold]
+pub(crate) fn refuse(control: &Control, why: Refusal) {
+    let place = control.refusals.fetch_add(1, Ordering::Relaxed) as usize;
+    let Some(refused) = control.refused.get(place) else { return process::count_loss(Loss::NoArena) };
+    let mut path = [0u8; 512];
+    let length = sys::readlink(c"/proc/self/exe", &mut path).unwrap_or(0);
+    let end = &path[length.saturating_sub(REFUSED_PATH)..length];
+    for (kept, byte) in refused.path.iter().zip(end) {
+        kept.store(*byte, Ordering::Relaxed);
+    }
+    refused.pid.store(sys::getpid(), Ordering::Relaxed);
+    refused.at_mono.store(clock::monotonic(), Ordering::Relaxed);
+    refused.reason.store(why as u32, Ordering::Release);
+}
+
+/// Why a file of shared memory could not be opened.
+fn refusal_of(errno: i32) -> Refusal {
+    if matches!(errno, libc::EMFILE | libc::ENFILE) { Refusal::Descriptors } else { Refusal::Unreachable }
+}
+
+fn map_piece(number: u64, index: usize) -> Result<*mut u8, Refusal> {
+    let opened = with_live_path(b"a", Some((number, index)), |path| sys::open(path, libc::O_RDWR, 0));
+    let fd = opened.ok_or(Refusal::Unreachable)?.map_err(refusal_of)?;
     let at = sys::map_shared(fd, PIECE_SIZE);
     sys::close(fd);
-    at
+    at.ok_or(Refusal::AddressSpace)
 }
 
 /// Makes the file of a piece, fully allocated so that stores into it cannot fault for lack of space.
-fn make_piece(number: u64, index: usize) -> Option<*mut u8> {
+fn make_piece(number: u64, index: usize) -> Result<*mut u8, Refusal> {
     // Growing a file past RLIMIT_FSIZE would raise SIGXFSZ in the program.
     if sys::limit(libc::RLIMIT_FSIZE) < PIECE_SIZE as u64 {
-        return None;
+        return Err(Refusal::FileSize);
     }
-    with_live_path(b"a", Some((number, index)), |path| {
-        let fd = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600).ok()?;
-        let at = sys::allocate(fd, PIECE_SIZE).ok().and_then(|_| sys::map_shared(fd, PIECE_SIZE));
+    let control = control().ok_or(Refusal::Unreachable)?;
+    if !take_room(control) {
+        return Err(Refusal::Room);
+    }
+    let make = |path: &CStr| {
+        let fd = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600).map_err(refusal_of)?;
+        let at = match sys::allocate(fd, PIECE_SIZE) {
+            Ok(_) => sys::map_shared(fd, PIECE_SIZE).ok_or(Refusal::AddressSpace),
+            Err(_) => Err(Refusal::Room),
+        };
         sys::close(fd);
-        if at.is_none() {
+        if at.is_err() {
             sys::unlink(path);
         }
         at
-    })?
+    };
+    let made = with_live_path(b"a", Some((number, index)), make).unwrap_or(Err(Refusal::Unreachable));
+    if made.is_err() {
+        control.room.fetch_add(1, Ordering::Relaxed);
+    }
+    made
+}
+
+/// Takes the room for one piece; false when there is none.
+pub fn take_room(control: &Control) -> bool {
+    let taken = control.room.fetch_sub(1, Ordering::Relaxed) > 0;
+    if !taken {
+        control.room.fetch_add(1, Ordering::Relaxed);
+    }
+    taken
 }
 
 /// Calls `f` with `<live>/<stem>[<number>[.<piece>]]` as a C string.
@@ -189,7 +241,7 @@ pub(crate) fn piece(index: usize) -> Option<*mut u8> {
     if !unrestricted() {
         return None;
     }
-    let new = map_piece(header()?.number, index)?;
+    let new = map_piece(header()?.number, index).ok()?;
     match PIECES[index].compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(new),
         Err(other) => {
@@ -213,7 +265,7 @@ pub(crate) fn grow(used_for: u32) -> bool {
             && used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
     let Some(index) = (1..limit).find(taken) else { return false };
-    let Some(at) = make_piece(header.number, index) else {
+    let Ok(at) = make_piece(header.number, index) else {
         header.pieces[index].used_for.store(piece_use::NONE, Ordering::Release);
         return false;
     };
@@ -224,6 +276,22 @@ pub(crate) fn grow(used_for: u32) -> bool {
     header.pieces_used.fetch_max(index as u32 + 1, Ordering::Relaxed);
     header.pieces[index].used_for.store(used_for, Ordering::Release);
     true
+}
+
+/// Segments that should be free when a process gives up its freedom to open files: browsers' processes have dozens of threads.
+const SPARE: u32 = 48;
+
+/// The process is about to enter a sandbox, in which it cannot map further pieces: those that are there are mapped, and enough of them made.
+pub(crate) fn prepare_for_sandbox() {
+    let Some(header) = header().filter(|_| unrestricted()) else { return };
+    loop {
+        let pieces = (header.pieces_used.load(Ordering::Acquire) as usize).min(MAX_PIECES);
+        let free = |index: &usize| header.pieces[*index].free.load(Ordering::Relaxed).count_ones();
+        let mapped = (0..pieces).filter(|index| piece(*index).is_some());
+        if mapped.map(|index| free(&index)).sum::<u32>() >= SPARE || !grow(piece_use::SEGMENTS) {
+            return;
+        }
+    }
 }
 
 /// Gives a segment to the drain.
@@ -242,11 +310,29 @@ pub(crate) fn close_segment(segment: *mut SegmentHeader) {
     }
 }
 
-/// A fresh segment for a thread; `None` when there is none, which is counted as a loss by reason.
-pub(crate) fn take_segment(tid: u32) -> Option<*mut SegmentHeader> {
+/// A forked child has its parent's mappings, but not their pages.
+pub(crate) fn forked() {
+    let pieces = header().map_or(0, |header| header.pieces_used.load(Ordering::Relaxed) as usize);
+    for populated in &POPULATED[..pieces.min(MAX_PIECES)] {
+        populated.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Makes the pages of a segment present at once, where 32 faults would: the first lap through an arena costs little more than the later
+/// ones then. Not worth it for a thread that records little.
+fn populate(piece: usize, index: u32, segment: *mut SegmentHeader) {
+    let bit = 1u64 << index;
+    if POPULATED[piece].load(Ordering::Relaxed) & bit == 0 && unrestricted() {
+        POPULATED[piece].fetch_or(bit, Ordering::Relaxed);
+        sys::populate(segment.cast(), SEGMENT_SIZE);
+    }
+}
+
+/// A fresh segment for a thread; `None` when there is none, which is counted as a loss by reason. `busy`: the thread has filled one before.
+pub(crate) fn take_segment(tid: u32, busy: bool) -> Option<*mut SegmentHeader> {
     let header = header().filter(|_| process::owned())?;
     let control = control()?;
-    let found = take_free(header).or_else(|| {
+    let found = take_free(header, busy).or_else(|| {
         let now = clock::monotonic();
         let supervised = control.options & options::UNSUPERVISED == 0
             && now.saturating_sub(control.heartbeat.load(Ordering::Relaxed)) < 1_000_000_000;
@@ -257,18 +343,18 @@ pub(crate) fn take_segment(tid: u32) -> Option<*mut SegmentHeader> {
         if supervised && unrestricted() {
             for _ in 0..4 {
                 sys::nap(250_000);
-                if let Some(found) = take_free(header) {
+                if let Some(found) = take_free(header, busy) {
                     return Some(found);
                 }
             }
         }
         if grow(piece_use::SEGMENTS) {
-            return take_free(header);
+            return take_free(header, busy);
         }
         if control.options & options::WAIT_WHEN_FULL != 0 && supervised && unrestricted() {
             while clock::monotonic().saturating_sub(now) < control.wait_limit {
                 sys::nap(1_000_000);
-                if let Some(found) = take_free(header) {
+                if let Some(found) = take_free(header, busy) {
                     return Some(found);
                 }
             }
@@ -287,7 +373,7 @@ pub(crate) fn take_segment(tid: u32) -> Option<*mut SegmentHeader> {
     found
 }
 
-fn take_free(header: &ArenaHeader) -> Option<*mut SegmentHeader> {
+fn take_free(header: &ArenaHeader, busy: bool) -> Option<*mut SegmentHeader> {
     let pieces = header.pieces_used.load(Ordering::Acquire) as usize;
     for index in 0..pieces.min(MAX_PIECES) {
         let piece_info = &header.pieces[index];
@@ -304,7 +390,11 @@ fn take_free(header: &ArenaHeader) -> Option<*mut SegmentHeader> {
             if piece_info.free.compare_exchange(free, free & !bit, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 let first = if index == 0 { BASE_SEGMENTS_AT } else { 0 };
                 // SAFETY: the bit stands for a segment inside the piece.
-                return Some(unsafe { start.add(first + bit.trailing_zeros() as usize * SEGMENT_SIZE).cast() });
+                let segment = unsafe { start.add(first + bit.trailing_zeros() as usize * SEGMENT_SIZE).cast() };
+                if busy {
+                    populate(index, bit.trailing_zeros(), segment);
+                }
+                return Some(segment);
             }
         }
     }

@@ -174,7 +174,7 @@ macro_rules! hooked_calls {
             futimens(fd: c_int, times: *const c_void) -> c_int => on_fd(fd, 0);
             chdir(path: *const c_char) -> c_int => change_dir(path);
             fchdir(fd: c_int) -> c_int => change_dir_fd(fd);
-            chroot(path: *const c_char) -> c_int => on_path(AT_FDCWD, path, 0);
+            chroot(path: *const c_char) -> c_int => change_root(path);
 
             opendir(path: *const c_char) -> *mut c_void => open_dir(path);
             fdopendir(fd: c_int) -> *mut c_void => on_fd(fd, 0);
@@ -307,7 +307,7 @@ macro_rules! hooked_calls {
         }
         }
         watched {
-            prctl syscall unshare setns
+            prctl syscall unshare setns pthread_setname_np
         }
     } };
 }
@@ -332,6 +332,8 @@ macro_rules! define_calls {
             start,
             /// The image announced its end.
             end,
+            /// A thread was given a name: `fd` is its id, `path` the name.
+            thread_name,
         }
 
         /// Name, category and shape of every call, by number.
@@ -341,6 +343,7 @@ macro_rules! define_calls {
             $( $( CallInfo { name: stringify!($hand), category: $hand_label, shape: "by hand" }, )* )*
             CallInfo { name: "start", category: "weft", shape: "mark" },
             CallInfo { name: "end", category: "weft", shape: "mark" },
+            CallInfo { name: "thread_name", category: "PROCESS", shape: "name" },
         ];
 
         /// Functions that are hooked for what they tell, not for an event of their own.

@@ -3,10 +3,13 @@
 //! Records hold raw ticks. The drain turns them into nanoseconds by anchors, pairs of (ticks, CLOCK_MONOTONIC) that every
 //! segment carries and that the supervisor takes once a second: piece by piece, so that a clock which NTP slews for a
 //! week does not bend the trace. Measured here: rdtsc 10 ns, clock_gettime through the vdso 24 ns, as a system call 268 ns.
+//!
+//! A thread can lose the counter: after `prctl(PR_SET_TSC)` and in strict seccomp, rdtsc raises SIGSEGV, also inside the vdso. From then on every
+//! thread of the process looks up its own [`Source`], and a segment says which clock its records count.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::sys;
+use crate::{process, sys, thread};
 
 /// Which clock `Record::start` and `end` count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +21,29 @@ pub enum Kind {
     Monotonic = 2,
 }
 
+/// Where a thread gets its time from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Source {
+    /// Nobody has asked yet.
+    Unknown = 0,
+    /// The clock of the run, whichever [`Kind`] that is.
+    Shared = 1,
+    /// CLOCK_MONOTONIC by a real system call: where the counter is forbidden and calls are not.
+    Syscall = 2,
+    /// CLOCK_MONOTONIC_COARSE, which the vdso reads from memory: where both are forbidden. It moves every 1 to 10 ms.
+    Coarse = 3,
+}
+
 /// `clock_gettime`, as the C library exports it.
 pub type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
 
+/// A [`Kind`], or [`BY_THREAD`].
 static KIND: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
+/// In place of a [`Kind`]: some thread has lost its clock, so each looks up its [`Source`].
+const BY_THREAD: u32 = 3;
+/// The kind that was chosen for the process.
+static SHARED: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
 static CLOCK_GETTIME: AtomicUsize = AtomicUsize::new(0);
 
 /// The best clock of this machine: the counter only where the kernel itself keeps time by it, which it does only if the
@@ -35,10 +57,57 @@ pub fn best_kind() -> Kind {
     }
 }
 
+/// Does CLOCK_MONOTONIC cost a system call on this machine? The vdso can read these clock sources by itself, and no others.
+pub fn is_slow() -> bool {
+    let mut buf = [0u8; 32];
+    let source = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let known: [&[u8]; 4] = [b"tsc\n", b"kvm-clock\n", b"hyperv_clocksource_tsc_page\n", b"arch_sys_counter\n"];
+    sys::read_file(source, &mut buf).is_ok_and(|length| !known.contains(&&buf[..length]))
+}
+
 /// Chooses the clock of this process; `gettime` is used for [`monotonic`] when given.
 pub fn set(kind: u32, gettime: Option<ClockGettime>) {
-    KIND.store(if kind == Kind::Tsc as u32 { kind } else { Kind::Monotonic as u32 }, Ordering::Relaxed);
+    let kind = if kind == Kind::Tsc as u32 { kind } else { Kind::Monotonic as u32 };
+    SHARED.store(kind, Ordering::Relaxed);
+    // What a thread has lost stays lost.
+    if KIND.load(Ordering::Relaxed) != BY_THREAD {
+        KIND.store(kind, Ordering::Relaxed);
+    }
     CLOCK_GETTIME.store(gettime.map_or(0, |f| f as usize), Ordering::Relaxed);
+}
+
+/// For a program that has run before it records. One that starts has the counter: without it not even the loader would work.
+pub fn look_for_counter() {
+    if sys::counter_forbidden() {
+        use_source(Source::Syscall);
+    }
+}
+
+/// From now on the calling thread uses this source. Called before the thread loses the clock that it has used.
+pub fn use_source(source: Source) {
+    KIND.store(BY_THREAD, Ordering::Relaxed);
+    thread::state().change_clock(source);
+}
+
+/// The calling thread's source.
+pub(crate) fn source() -> Source {
+    if KIND.load(Ordering::Relaxed) != BY_THREAD {
+        return Source::Shared;
+    }
+    let thread = thread::state();
+    match thread.clock() {
+        // A thread is born with what its maker was forbidden.
+        Source::Unknown => {
+            let found = match process::unrestricted() {
+                true if sys::counter_forbidden() => Source::Syscall,
+                true => Source::Shared,
+                false => Source::Coarse,
+            };
+            thread.change_clock(found);
+            found
+        }
+        known => known,
+    }
 }
 
 /// Ticks now.
@@ -49,7 +118,26 @@ pub fn ticks() -> u64 {
         // SAFETY: rdtsc is available on every x86-64 processor; a kernel that forbids it does not use it as clock source.
         return unsafe { core::arch::x86_64::_rdtsc() };
     }
+    other_ticks()
+}
+
+#[cold]
+#[inline(never)]
+fn other_ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if SHARED.load(Ordering::Relaxed) == Kind::Tsc as u32 && source() == Source::Shared {
+        // SAFETY: as in `ticks`; this thread was not forbidden it.
+        return unsafe { core::arch::x86_64::_rdtsc() };
+    }
     monotonic()
+}
+
+/// Ticks of the run's clock; 0 where the calling thread cannot read it.
+pub fn shared_ticks() -> u64 {
+    match source() {
+        Source::Syscall | Source::Coarse if SHARED.load(Ordering::Relaxed) == Kind::Tsc as u32 => 0,
+        _ => ticks(),
+    }
 }
 
 /// CLOCK_MONOTONIC in nanoseconds. Out of line: where the counter is used, hooks should not carry this code.
@@ -62,9 +150,14 @@ pub fn monotonic() -> u64 {
 /// Any clock, through the vdso when the front-end gave us the function.
 pub fn read(id: libc::clockid_t) -> u64 {
     let function = CLOCK_GETTIME.load(Ordering::Relaxed);
-    if function == 0 {
-        return sys::clock(id);
-    }
+    let id = match source() {
+        Source::Syscall => return sys::clock(id),
+        Source::Coarse if function == 0 => return 0,
+        Source::Coarse if id == libc::CLOCK_REALTIME => libc::CLOCK_REALTIME_COARSE,
+        Source::Coarse => libc::CLOCK_MONOTONIC_COARSE,
+        Source::Shared | Source::Unknown if function == 0 => return sys::clock(id),
+        Source::Shared | Source::Unknown => id,
+    };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: only `set` stores here, and only a `ClockGettime`; it writes one timespec.
     unsafe {

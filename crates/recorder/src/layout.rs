@@ -14,10 +14,10 @@
 //! Who writes what: a process slot, its segments and names are written by the traced process; `taken_by`, the move
 //! to `FREE`, and the pool words are written by the drain. The two meet only at atomics.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 /// Bump whenever a field moves or changes its meaning.
-const LAYOUT: u32 = 4;
+const LAYOUT: u32 = 5;
 /// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
 /// leftovers of an older version, are refused instead of misread.
 pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
@@ -140,7 +140,19 @@ pub struct SegmentHeader {
     pub taken_by: AtomicU64,
     /// Order in which segments were taken in this arena.
     pub sequence: u64,
-    _reserved: u64,
+    /// What the records count: see [`segment_clock`].
+    pub clock: u32,
+    _reserved: u32,
+}
+
+/// Clocks of a segment.
+pub mod segment_clock {
+    /// The arena's.
+    pub const SHARED: u32 = 0;
+    /// Nanoseconds of CLOCK_MONOTONIC: the thread was forbidden to read the counter.
+    pub const MONOTONIC: u32 = 1;
+    /// The same to the timer tick only.
+    pub const COARSE: u32 = 2;
 }
 
 /// Bit of `SegmentHeader::taken_by`.
@@ -176,6 +188,8 @@ pub enum Loss {
     NameLost = 4,
     /// A child that shares its parent's memory without being a thread recorded through its parent's slot.
     SharedMemory = 5,
+    /// A child with thread storage of its own (`clone` with CLONE_SETTLS) made a call: the recorder's storage is not there.
+    OwnStorage = 6,
 }
 
 /// Number of [`Loss`] reasons that have a counter.
@@ -188,7 +202,7 @@ pub const LOSS_NAMES: [&str; LOSS_REASONS] = [
     "no-arena",
     "name-lost",
     "shared-memory-child",
-    "reserved-6",
+    "own-storage-child",
     "reserved-7",
 ];
 
@@ -270,7 +284,10 @@ pub struct ProcessSlot {
     pub max_rss: u64,
     /// Records that could not be kept, by [`Loss`].
     pub losses: [AtomicU64; LOSS_REASONS],
-    _reserved: [u64; 33],
+    /// Name id of what the process calls itself (`prctl(PR_SET_NAME)` of its main thread); 0 while it says nothing.
+    pub own_name: AtomicU32,
+    _reserved_name: u32,
+    _reserved: [u64; 32],
 }
 
 /// Bits of `ProcessSlot::habits`: I/O that hooks cannot see byte for byte.
@@ -363,6 +380,8 @@ pub mod options {
     pub const UNSUPERVISED: u32 = 4;
     /// Spans tell what processor time and memory they used.
     pub const SPAN_USAGE: u32 = 8;
+    /// CLOCK_MONOTONIC costs a system call, which a seccomp filter may forbid.
+    pub const SLOW_CLOCK: u32 = 16;
 }
 
 /// The control page of a supervisor, mapped by every traced process.
@@ -390,7 +409,57 @@ pub struct Control {
     pub pool: [AtomicU64; POOL_SLOTS],
     /// The id of the run that the directory belongs to, filled up with zeros: recovery takes no other run's.
     pub run_id: [u8; RUN_ID_MAX],
+    /// Pieces that may still be made, by the supervisor and by processes; below 1 there is no room.
+    pub room: AtomicI64,
+    /// Programs that could not have an arena, as many as there are places for.
+    pub refused: [Refused; REFUSED],
+    /// How many there were.
+    pub refusals: AtomicU32,
 }
+
+/// Places for programs that could not have an arena; of further ones only the number is known.
+pub const REFUSED: usize = 32;
+/// What is kept of the path of such a program: its end.
+pub const REFUSED_PATH: usize = 112;
+
+/// A program that could not have an arena.
+#[repr(C)]
+pub struct Refused {
+    /// See [`Refusal`]; stored last.
+    pub reason: AtomicU32,
+    /// Its pid, as it sees itself.
+    pub pid: AtomicU32,
+    /// CLOCK_MONOTONIC when it was refused.
+    pub at_mono: AtomicU64,
+    /// The executable, filled up with zeros.
+    pub path: [AtomicU8; REFUSED_PATH],
+}
+
+/// Why a program could not have an arena. The order is part of the layout; words are in [`REFUSAL_NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Refusal {
+    /// The shared memory cannot be opened.
+    Unreachable = 1,
+    /// It cannot be mapped.
+    AddressSpace = 2,
+    /// There is no descriptor to open it with.
+    Descriptors = 3,
+    /// No file may be so large.
+    FileSize = 4,
+    /// There is no more shared memory.
+    Room = 5,
+}
+
+/// What is said of a program that was refused, by [`Refusal`].
+pub const REFUSAL_NAMES: [&str; 6] = [
+    "",
+    "the run's shared memory is not reachable",
+    "its address space is limited (RLIMIT_AS)",
+    "it may open no file (RLIMIT_NOFILE)",
+    "its files may not be large enough (RLIMIT_FSIZE)",
+    "no shared memory was left",
+];
 
 /// What is kept of a run's id in the control page.
 pub const RUN_ID_MAX: usize = 64;

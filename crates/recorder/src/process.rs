@@ -26,7 +26,7 @@ const OFF: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(UNBORN);
 static SLOT: AtomicU32 = AtomicU32::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// A seccomp filter is in force: no system call that a program of this kind might not make itself.
+/// How many seccomp filters are in force: with any, no system call that a program of this kind might not make itself.
 static RESTRICTED: AtomicU32 = AtomicU32::new(0);
 /// Set after `unshare` or `setns`: children must look at their pid namespace again.
 static NAMESPACE_CHANGED: AtomicU32 = AtomicU32::new(0);
@@ -52,6 +52,8 @@ pub struct Start<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<&'a [u8]>,
     /// Sixteen random bytes from the kernel (AT_RANDOM), new for every image.
     pub random: *const u8,
+    /// The program has run for a while, and may have changed what it is allowed.
+    pub late: bool,
 }
 
 /// Does the calling process own what its memory says? False before the start and in a child that has not entered yet.
@@ -109,15 +111,35 @@ fn own_slot() -> Option<&'static ProcessSlot> {
     slot_at(SLOT.load(Ordering::Relaxed)).map(|slot| unsafe { &*slot })
 }
 
-/// A seccomp filter was installed, or is about to be.
+/// A seccomp filter is about to be installed.
 pub fn restrict() {
-    RESTRICTED.store(1, Ordering::Relaxed);
+    prepare_for_sandbox();
+    let slow = || control().is_some_and(|control| control.options & options::SLOW_CLOCK != 0);
+    if unrestricted() && owned() && slow() {
+        clock::use_source(clock::Source::Coarse);
+    }
+    RESTRICTED.fetch_add(1, Ordering::Relaxed);
     note_habit(crate::layout::habits::SECCOMP);
+}
+
+/// It was refused. Programs ask so whether there are filters at all.
+pub fn restriction_failed() {
+    RESTRICTED.fetch_sub(1, Ordering::Relaxed);
+    if unrestricted() && clock::source() == clock::Source::Coarse {
+        clock::use_source(clock::Source::Shared);
+    }
 }
 
 /// May the recorder make system calls that the program itself might not make?
 pub fn unrestricted() -> bool {
     RESTRICTED.load(Ordering::Relaxed) == 0
+}
+
+/// The process is about to give up its freedom to open files, or the sight of the live directory.
+pub fn prepare_for_sandbox() {
+    if owned() && !thread::state().in_vfork() {
+        arena::prepare_for_sandbox();
+    }
 }
 
 /// `unshare` or `setns` succeeded.
@@ -152,6 +174,18 @@ pub fn cwd() -> u32 {
 /// The program changed its working directory.
 pub fn set_cwd(id: u32) {
     CWD.store(id, Ordering::Relaxed);
+}
+
+/// The process's own pid, as its slot has it; 0 before there is one.
+pub fn pid() -> u32 {
+    own_slot().map_or(0, |slot| slot.pid)
+}
+
+/// What the process calls itself from now on.
+pub fn set_own_name(id: u32) {
+    if let Some(slot) = own_slot() {
+        slot.own_name.store(id, Ordering::Relaxed);
+    }
 }
 
 /// Name id for `bytes`, relative to the name `base` (0: stands alone). 0 when it could not be kept, which is counted.
@@ -245,14 +279,15 @@ pub fn run_at_end(sudden: bool) {
 fn set_up(given: &Start<'_>) -> Option<()> {
     let control = arena::connect(given.live)?;
     clock::set(control.clock, given.gettime);
+    if given.late {
+        clock::look_for_counter();
+    }
+    thread::learn_tid_place();
     if control.options & options::SPAN_USAGE != 0 {
         table::local().wants_usage.store(1, Ordering::Relaxed);
     }
 
-    let Some(base) = arena::claim(control) else {
-        count_loss(Loss::NoArena);
-        return None;
-    };
+    let base = arena::claim(control).map_err(|why| arena::refuse(control, why)).ok()?;
     arena::settle_in(base);
     let owner = owner_page()?;
     let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
@@ -327,7 +362,7 @@ unsafe fn publish_slot(slot: *mut ProcessSlot, pid: u32, ppid: u32) {
         (*slot).pid = pid;
         (*slot).ppid = ppid;
         (*slot).pid_outside.store(0, Ordering::Relaxed);
-        (*slot).born_ticks = clock::ticks();
+        (*slot).born_ticks = clock::shared_ticks();
         (*slot).born_mono = clock::monotonic();
         (*slot).born_real = clock::read(libc::CLOCK_REALTIME);
         (*slot).born_boot = clock::read(libc::CLOCK_BOOTTIME);
@@ -336,6 +371,7 @@ unsafe fn publish_slot(slot: *mut ProcessSlot, pid: u32, ppid: u32) {
         (*slot).exec_verdict.store(0, Ordering::Relaxed);
         (*slot).exec_path.store(0, Ordering::Relaxed);
         (*slot).habits.store(0, Ordering::Relaxed);
+        (*slot).own_name.store(0, Ordering::Relaxed);
         (*slot).io_end = KernelIo::UNKNOWN;
         for loss in &(*slot).losses {
             loss.store(0, Ordering::Relaxed);
@@ -391,6 +427,7 @@ pub fn enter(thread: &ThreadState) {
     let reserved = thread.reserved_slot.swap(0, Ordering::Relaxed);
     thread.forget();
     scratch::forked();
+    arena::forked();
     let parent = SLOT.load(Ordering::Relaxed);
     let Some(parent_slot) = slot_at(parent) else { return };
     let (index, moved) = match reserved.checked_sub(1).or_else(|| claim_slot(header)) {
@@ -446,7 +483,7 @@ struct Moved {
 #[cold]
 fn move_to_own_arena() -> Option<Moved> {
     let control = control().filter(|_| unrestricted())?;
-    arena::settle_in(arena::claim(control)?);
+    arena::settle_in(arena::claim(control).ok()?);
     let header = header()?;
     let (cwd, exe, command) = own_names(arena::base());
     CWD.store(cwd, Ordering::Relaxed);
@@ -488,7 +525,7 @@ fn end(status: i32) {
     let Some(index) = own_slot().map(|_| SLOT.load(Ordering::Relaxed)) else { return };
     settle(index, status);
     if let Some(slot) = own_slot() {
-        slot.ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+        slot.ended_ticks.store(clock::shared_ticks(), Ordering::Relaxed);
         slot.state.store(process_state::ENDED, Ordering::Release);
     }
 }
@@ -502,7 +539,7 @@ pub fn before_exec(verdict: u32, path: u32) {
     settle(SLOT.load(Ordering::Relaxed), -1);
     slot.exec_verdict.store(verdict, Ordering::Relaxed);
     slot.exec_path.store(path, Ordering::Relaxed);
-    slot.ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+    slot.ended_ticks.store(clock::shared_ticks(), Ordering::Relaxed);
     slot.state.store(process_state::EXECUTING, Ordering::Release);
 }
 

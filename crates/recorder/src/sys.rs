@@ -141,6 +141,21 @@ pub fn wipe_on_fork(at: *mut u8, length: usize) -> bool {
     unsafe { call!(SYS_madvise, at, length, MADV_WIPEONFORK) }.is_ok()
 }
 
+/// Has the calling thread been forbidden to read the time-stamp counter (`prctl(PR_SET_TSC)`)?
+pub fn counter_forbidden() -> bool {
+    let mut state: c_int = 0;
+    // SAFETY: the kernel writes one int; on processors without such a counter it refuses.
+    let asked = unsafe { call!(SYS_prctl, libc::PR_GET_TSC, &raw mut state) };
+    asked.is_ok() && state == libc::PR_TSC_SIGSEGV
+}
+
+/// Makes the pages of a mapping present and writable at once. False where the kernel cannot (before 5.14).
+pub fn populate(at: *mut u8, length: usize) -> bool {
+    const MADV_POPULATE_WRITE: c_int = 23;
+    // SAFETY: the contents of the pages stay what they are.
+    unsafe { call!(SYS_madvise, at, length, MADV_POPULATE_WRITE) }.is_ok()
+}
+
 /// Reserves blocks for the first `length` bytes of a file, so that stores into its mapping cannot fail.
 pub fn allocate(fd: c_int, length: usize) -> SysResult {
     // SAFETY: no memory is involved.

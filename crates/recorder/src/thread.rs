@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use crate::annotation::{self, Event, INLINE, MAX_PAYLOAD, PER_RECORD};
 use crate::calls::Call;
 use crate::clock;
-use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_state};
+use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_clock, segment_state};
 use crate::{arena, process};
 
 /// Streams whose character-level calls a thread folds at a time.
@@ -35,6 +35,8 @@ pub struct ThreadState {
     folds: [Fold; FOLDS],
     buffers: [Buffer; FOLDS],
     next_buffer: AtomicU32,
+    /// A [`clock::Source`].
+    clock: AtomicU32,
     /// Descriptors that a `vfork` child changed, each with its name: the parent's table must not change with them.
     borrowed: [Borrowed; BORROWED],
 }
@@ -113,6 +115,65 @@ pub fn state() -> &'static ThreadState {
     unsafe {
         &*at
     }
+}
+
+/// Is there a state at all? It lies in the storage that the C library gives its threads. A child that `clone` gave another base
+/// (CLONE_SETTLS) has none; a base whose first word, which points at itself in the C library's, is zero is recognised for two instructions.
+#[inline(always)]
+pub fn has_state() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the word at the thread pointer, which any code that calls the C library can.
+    unsafe {
+        core::arch::asm!("cmp qword ptr fs:[0], 0", "je {}", label { return false }, options(nostack, readonly));
+    }
+    true
+}
+
+/// Where the C library keeps a thread's id in its block, as far as it was seen to be true; 0 otherwise.
+static TID_AT: AtomicUsize = AtomicUsize::new(0);
+
+/// Learns [`TID_AT`] in the thread that starts. The place has been the same in all versions of glibc that there are.
+pub(crate) fn learn_tid_place() {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const PLACE: usize = 720;
+        // SAFETY: glibc's thread block is longer than this (2304 bytes in 2.36); callers run in a thread of it.
+        if unsafe { block().byte_add(PLACE).cast::<u32>().read_volatile() } == crate::sys::gettid() {
+            TID_AT.store(PLACE, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The calling thread's block.
+#[cfg(target_arch = "x86_64")]
+fn block() -> *const u8 {
+    let at: *const u8;
+    // SAFETY: reads the word at the thread pointer, by which glibc's block points at itself.
+    unsafe {
+        core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) at, options(pure, readonly, nostack, preserves_flags))
+    };
+    at
+}
+
+/// The id of a thread of this process by its `pthread_t`; 0 when it cannot be told. Without a system call.
+///
+/// # Safety
+/// `thread` must be a `pthread_t` of a thread that was not joined yet.
+pub unsafe fn id_of(thread: usize) -> u32 {
+    match TID_AT.load(Ordering::Relaxed) {
+        0 => 0,
+        // SAFETY: the caller vouches for the block, and the place was seen to hold the id.
+        place => unsafe { ((thread + place) as *const u32).read_volatile() },
+    }
+}
+
+/// The calling thread's id where the kernel must not be asked.
+fn known_tid() -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the calling thread's own block.
+    return unsafe { id_of(block() as usize) };
+    #[cfg(not(target_arch = "x86_64"))]
+    crate::sys::gettid()
 }
 
 static THREAD_WATCH: AtomicUsize = AtomicUsize::new(0);
@@ -199,7 +260,7 @@ impl ThreadState {
     pub fn tid(&self) -> u32 {
         match self.tid.load(Ordering::Relaxed) {
             0 => {
-                let tid = crate::sys::gettid();
+                let tid = if process::unrestricted() { crate::sys::gettid() } else { known_tid() };
                 self.tid.store(tid, Ordering::Relaxed);
                 let watch = THREAD_WATCH.load(Ordering::Relaxed);
                 if watch != 0 {
@@ -233,6 +294,26 @@ impl ThreadState {
         self.forget_folds();
         if !segment.is_null() && self.is_current() {
             arena::close_segment(segment);
+        }
+    }
+
+    /// The thread's clock, as far as it was looked up.
+    pub(crate) fn clock(&self) -> clock::Source {
+        match self.clock.load(Ordering::Relaxed) {
+            1 => clock::Source::Shared,
+            2 => clock::Source::Syscall,
+            3 => clock::Source::Coarse,
+            _ => clock::Source::Unknown,
+        }
+    }
+
+    /// Goes on with another clock: the records of a segment all count the same one.
+    pub(crate) fn change_clock(&self, source: clock::Source) {
+        // It will be needed, and in strict seccomp it cannot be asked.
+        self.tid();
+        let before = self.clock.swap(source as u32, Ordering::Relaxed);
+        if before != source as u32 && (before, source) != (clock::Source::Unknown as u32, clock::Source::Shared) {
+            self.close();
         }
     }
 
@@ -280,7 +361,7 @@ impl ThreadState {
             if !old.is_null() && self.is_current() {
                 arena::close_segment(old);
             }
-            let new = arena::take_segment(self.tid());
+            let new = arena::take_segment(self.tid(), !old.is_null());
             if let Some(new) = new {
                 self.epoch.store(process::epoch(), Ordering::Relaxed);
                 self.segment.store(new, Ordering::Relaxed);
@@ -439,6 +520,11 @@ pub fn record_folded(call: Call, start: u64, end: u64, made: &Characters) {
 /// Initialises a segment that was just taken from the free bitmap.
 pub(crate) fn open_segment(segment: *mut SegmentHeader, slot: u32, generation: u64, tid: u32, sequence: u64) {
     let (anchor_ticks, anchor_mono) = clock::anchor();
+    let clock = match clock::source() {
+        clock::Source::Syscall => segment_clock::MONOTONIC,
+        clock::Source::Coarse => segment_clock::COARSE,
+        clock::Source::Shared | clock::Source::Unknown => segment_clock::SHARED,
+    };
     // SAFETY: the bitmap gave the segment to us alone; the drain looks at it only once `state` says so.
     unsafe {
         (*segment).slot = slot;
@@ -447,6 +533,7 @@ pub(crate) fn open_segment(segment: *mut SegmentHeader, slot: u32, generation: u
         (*segment).anchor_ticks = anchor_ticks;
         (*segment).anchor_mono = anchor_mono;
         (*segment).sequence = sequence;
+        (*segment).clock = clock;
         (*segment).taken_by.store(0, Ordering::Relaxed);
         (*segment).next.store(0, Ordering::Relaxed);
         (*segment).state.store(segment_state::ACTIVE, Ordering::Release);

@@ -25,7 +25,7 @@ unsafe extern "C" fn start_own(live: *const u8, length: usize) -> c_int {
     let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const u8;
     let gettime: Option<clock::ClockGettime> = Some(libc::clock_gettime);
     thread::watch_threads(thread_begins);
-    process::start(&Start { live, gettime, variable: &variable, random });
+    process::start(&Start { live, gettime, variable: &variable, random, late: true });
     if process::is_off() {
         return -1;
     }

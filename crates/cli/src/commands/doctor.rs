@@ -33,6 +33,7 @@ pub(crate) fn execute(args: &DoctorArgs, terminal: Terminal) -> anyhow::Result<E
         findings.extend([injected_library(), clock_source(), shared_memory(), surroundings()]);
         findings.extend(loads());
         findings.extend(trial());
+        findings.extend(left_over());
         findings.extend(args.command.first().map(program));
         findings.extend(newest_run());
     }
@@ -119,6 +120,7 @@ fn shared_memory() -> Finding {
             let place = live.directory().to_owned();
             live.leave();
             let inside = trial.as_ref().is_ok_and(|trial| trial.0.canonicalize().is_ok_and(|at| place.starts_with(at)));
+            let in_memory = place.starts_with("/dev/shm");
             // Takes the shared memory away, wherever it is: nothing was recorded into it.
             if let Ok(trial) = &trial {
                 let _ = weftline_drain::recover(
@@ -126,7 +128,9 @@ fn shared_memory() -> Finding {
                     &RecoverOptions { believe_ended: true, ..RecoverOptions::default() },
                 );
             }
-            if inside {
+            if in_memory {
+                Finding::Good("this directory can hold a run; its shared memory would lie in /dev/shm".into())
+            } else if inside {
                 Finding::Good("this directory can hold a run and its shared memory".into())
             } else {
                 Finding::Note(format!(
@@ -140,6 +144,19 @@ fn shared_memory() -> Finding {
             "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free",
         ),
     }
+}
+
+/// Memory that killed runs still take.
+fn left_over() -> Vec<Finding> {
+    let told = weftline_drain::live::abandoned().into_iter().map(|left| {
+        let size = crate::terminal::bytes(left.bytes);
+        let of = match left.run.is_dir() {
+            true => format!("; `weft recover {}` writes it to the run and frees it", left.run.display()),
+            false => format!(" of {}, which is gone; remove it if you do not need it", left.run.display()),
+        };
+        Finding::Note(format!("{} holds {size} of a run whose weft was killed{of}", left.directory.display()))
+    });
+    told.collect()
 }
 
 /// A directory of our own in the current one, gone with what is in it when this goes. Nobody else has had it: it must not exist before.

@@ -105,6 +105,7 @@ impl Tracing {
             no_io: args.no_io,
             span_usage: args.span_usage,
             wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
+            place: args.arenas.into(),
             ..LiveOptions::default()
         };
         let live = Live::create(&run, &live_options)?;

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicI64;
 
 use weftline_format::files;
 use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION, RUN_ID_MAX};
@@ -117,6 +118,8 @@ impl ControlPage {
             (*page).max_pieces = facts.max_pieces;
             (*page).wait_limit = facts.wait_limit;
             (*page).run_id = facts.run_id;
+            // Until a supervisor says how much there is.
+            (*page).room = AtomicI64::new(i64::MAX / 2);
         }
         Ok(ControlPage(mapping))
     }

@@ -248,6 +248,8 @@ impl Annotations {
         for (place, (_, value)) in annotation::arguments(payload).enumerate() {
             let (used, key) = (*turn | place as u64, keys[place]);
             match value {
+                // No process has no memory: nobody could ask.
+                Argument::Usage(from, to) if from.rss == 0 || to.rss == 0 => {}
                 Argument::Usage(from, to) => {
                     for (key, number) in USAGE.zip(usage(&from, &to)) {
                         let Text { text, used: last, .. } = &texts.list[key as usize];

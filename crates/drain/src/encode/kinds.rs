@@ -22,6 +22,8 @@ pub(crate) enum Role {
     Plain,
     /// Marks of the recorder itself.
     Mark,
+    /// A thread's name.
+    Name,
     /// Opens a file: `extra` is the mode when it may create one.
     Open,
     /// Waits for a child: `ret` is its pid.
@@ -36,6 +38,7 @@ pub(crate) enum Role {
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let role = |name: &str, shape: &str| match (name, shape) {
         (_, "mark") => Role::Mark,
+        (_, "name") => Role::Name,
         (_, "open_at") => Role::Open,
         (_, "reap" | "reap_info") => Role::Reap,
         ("vfork", _) => Role::Vfork,

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use weftline_format::identity::held;
+use weftline_format::secrets;
 use weftline_recorder::annotation::{ANNOTATION, CONTINUED, Kind, SKIPPED};
 use weftline_recorder::calls::Flow;
-use weftline_recorder::layout::{LOSS_NAMES, RECORDS_PER_SEGMENT, process_state, record_flags, segment_state};
+use weftline_recorder::layout::{
+    LOSS_NAMES, RECORDS_PER_SEGMENT, process_state, record_flags, segment_clock, segment_state,
+};
 
 use super::sums::{MOST_NAMES, Sums};
 use super::{Activity, OTHERS, ProcessSeen, ProcessState};
@@ -292,6 +295,8 @@ impl Reader {
             self.view.segment_facts(at).is_some_and(|now| now.state != segment_state::FREE && cursor.is_of(&now));
         if is_same && first_now == first && (first.is_some() || stopped_at == Some(0) || cursor.waited) {
             *room -= copied.len() as u32;
+            let counted = (facts.clock != segment_clock::SHARED).then(|| timeline.of_monotonic());
+            let timeline = counted.as_ref().unwrap_or(timeline);
             for record in &copied {
                 self.record(cursor, record, timeline);
             }
@@ -327,7 +332,7 @@ impl Reader {
             }
         } else {
             let Some(kind) = kind_of(record.head) else { return };
-            is_call = kind.role != Role::Mark;
+            is_call = !matches!(kind.role, Role::Mark | Role::Name);
             if is_call {
                 let folded = record.head & record_flags::FOLDED != 0;
                 activity.count = if folded { u64::from(record.detail) } else { 1 };
@@ -416,11 +421,11 @@ impl Reader {
     fn read_image(&self, slot: u32, facts: SlotFacts, host: &Host, from_birth: bool) -> ImageSeen {
         let command = self.view.name(facts.command).map(|(_, bytes)| bytes).unwrap_or_default();
         let command: Vec<String> =
-            command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0).map(held).collect();
+            secrets::masked(command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0).map(held));
         let exe = paths::resolve(|id| self.view.name(id), facts.exe).map(|path| held(&path)).unwrap_or_default();
         ImageSeen {
             tag: tag_of(&facts),
-            name: display_name(&command, &exe).into(),
+            name: display_name(&command, &exe, facts.parent_slot != 0).into(),
             exe: exe.into(),
             command: command.into(),
             pid: self.view.seen_as(slot, host),

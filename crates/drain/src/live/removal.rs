@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::give_room;
+use super::{RUN, give_room};
 use crate::Result;
 use crate::error::DrainError;
 
 /// Files of a live directory besides arenas.
-const FILES: [&str; 5] = ["ctl", "lock", "clock", "settings", "journal"];
+const FILES: [&str; 6] = ["ctl", "lock", "clock", "settings", "journal", RUN];
 
 /// Where a live directory goes before it is removed: whoever finds it there knows that nothing in it is needed.
 fn done_path(directory: &Path) -> PathBuf {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn only_names_that_weft_gives_are_removed() {
-        for name in ["ctl", "lock", "clock", "settings", "journal", "a0", "a123", "a64.17", ".settings.0f.tmp"] {
+        for name in ["ctl", "lock", "clock", "settings", "journal", "run", "a0", "a123", "a64.17", ".settings.0f.tmp"] {
             assert!(is_ours(name), "{name}");
         }
         for name in ["a", "a.", "a1.", "a.1", "a1.2.3", "a1b", "A1", "ctl2", "thesis.tex", ".bashrc", "", ".", ".."] {

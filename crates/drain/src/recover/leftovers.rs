@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weftline_format::manifest::{ProcessRecord, State};
 use weftline_recorder::clock::Kind;
 use weftline_recorder::layout::{
-    POOL_SLOTS, RECORDS_PER_SEGMENT, TAKEN_SHORT, options, pool_state, process_state, segment_state,
+    POOL_SLOTS, RECORDS_PER_SEGMENT, TAKEN_SHORT, options, pool_state, process_state, segment_clock, segment_state,
 };
 
 use super::{FinishedFile, RecoverOptions, RecoverReport, base_record};
@@ -393,6 +393,7 @@ impl<'r> Leftovers<'r> {
         let mut entries = journal::read(&self.directory.join("journal"))?;
         let losses: Vec<u64> = self.control.get().losses.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         entries.extend(record::without_owner(&self.host.name, &losses, self.ownerless, self.damaged));
+        entries.extend(record::refused(&self.host.name, self.control.get(), &self.clock.timeline()));
         for image in running {
             let path = self.run.join(&lock(&image.file).name);
             if path.exists() {
@@ -457,10 +458,10 @@ fn open_arenas(directory: &Path, control: &ControlPage) -> Result<(BTreeMap<u64,
 fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, Arc<Arena>>, same_boot: bool) -> Clock {
     let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
     let births = arenas.values().flat_map(|arena| {
-        (0..arena.slots_used()).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED).map(|slot| {
-            let facts = arena.slot_facts(slot);
-            (facts.born_ticks, facts.born_mono, facts.born_real)
-        })
+        let used = (0..arena.slots_used()).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED);
+        // A process that could not read the counter has no ticks.
+        let counted = used.map(|slot| arena.slot_facts(slot)).filter(|facts| facts.born_ticks != 0);
+        counted.map(|facts| (facts.born_ticks, facts.born_mono, facts.born_real))
     });
     let birth = births.min().unwrap_or((0, 0, 0));
     let mut clock = Clock::resume(&directory.join("clock"), kind, birth);
@@ -470,7 +471,7 @@ fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, 
     let mut anchors: Vec<(u64, u64)> = arenas
         .values()
         .flat_map(|arena| arena.used_segments().into_iter().filter_map(|at| arena.segment_facts(at)))
-        .filter(|facts| facts.state != segment_state::FREE)
+        .filter(|facts| facts.state != segment_state::FREE && facts.clock == segment_clock::SHARED)
         .map(|facts| (facts.anchor_ticks, facts.anchor_mono))
         .collect();
     anchors.sort_unstable();

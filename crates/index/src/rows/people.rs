@@ -66,8 +66,14 @@ impl People {
 
     fn intern(&mut self, process: Process) -> u32 {
         let key = process.key();
-        if let Some(id) = self.by_key.get(&key) {
-            return *id;
+        if let Some(id) = self.by_key.get(&key).copied() {
+            // A program may give itself another name; the latest counts.
+            let known = &mut self.processes[id as usize];
+            if !process.name.is_empty() && known.name != process.name {
+                known.name = process.name;
+                self.changed.push(id);
+            }
+            return id;
         }
         let id = self.processes.len() as u32;
         self.processes.push(process);

@@ -47,10 +47,24 @@ impl Small {
         Small::mounted(scratch, "tmpfs", &format!("size={size},mode=755"))
     }
 
+    /// A disk: ext4 in a file.
+    fn ext4(scratch: &Scratch, mebibytes: u64) -> Small {
+        let image = scratch.join("image");
+        let file = fs::File::create(&image).expect("the scratch directory can be written");
+        file.set_len(mebibytes << 20).expect("a sparse file");
+        let status = Command::new("mkfs.ext4").arg("-q").arg(&image).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot make a file system in {}", image.display());
+        Small::mounted_from(scratch, &image, "ext4", "loop")
+    }
+
     fn mounted(scratch: &Scratch, kind: &str, options: &str) -> Small {
+        Small::mounted_from(scratch, Path::new("weft-test"), kind, options)
+    }
+
+    fn mounted_from(scratch: &Scratch, device: &Path, kind: &str, options: &str) -> Small {
         assert!(geteuid().is_root(), "mounting a small file system needs root");
         let path = scratch.dir("small");
-        let status = Command::new("mount").args(["-t", kind, "-o", options, "weft-test"]).arg(&path).status();
+        let status = Command::new("mount").args(["-t", kind, "-o", options]).arg(device).arg(&path).status();
         assert!(status.is_ok_and(|status| status.success()), "cannot mount {kind} at {}", path.display());
         Small { path }
     }
@@ -61,6 +75,11 @@ impl Drop for Small {
         // Lazily: a daemon that outlived its test must not keep the directory.
         let _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
+}
+
+/// Keeps the arenas of a traced job out of memory.
+fn on_disk(job: &mut Job) {
+    job.command.splice(2..2, ["--arenas".into(), "disk".into()]);
 }
 
 /// Events of the standard work that are in the trace, and those that the run says it lost.
@@ -143,6 +162,7 @@ fn run_directory_on_a_foreign_file_system() {
     let script = r#"kill -9 $PPID; "$0" exit 100; echo "ended with $?" > status"#;
     let ending = compile("ending", PLAIN).into_os_string();
     let mut job = Job::new(["sh".into(), "-c".into(), script.into(), ending], &dir).traced(&killed);
+    on_disk(&mut job);
     job.environment.push(("TMPDIR".into(), Some(temporary.clone().into_os_string())));
     job.run();
     let patience = Instant::now();
@@ -236,5 +256,89 @@ fn strange_names() {
                 && finished.trace.path_of(event).is_some_and(|seen| *path_bytes(seen) == *path)
         });
         assert_eq!(count.count() as u64, calls, "{}", String::from_utf8_lossy(name));
+    }
+}
+
+/// A disk that stands still under the run directory, as NFS or a busy array does now and then. The program writes to /dev/null.
+#[test]
+fn a_stalled_disk_does_not_stall_the_program() {
+    let scratch = Scratch::new("stalled");
+    let small = Small::ext4(&scratch, 64);
+    let (work, run) = (scratch.dir("work"), small.path.join("run"));
+    let (started, stop) = (scratch.join("started"), scratch.join("stop"));
+    let stalls = compile("stalls", PLAIN);
+    let running = Job::new([stalls.as_os_str(), started.as_os_str(), stop.as_os_str()], &work).traced(&run).start();
+    let patience = Instant::now();
+    while !started.exists() {
+        assert!(patience.elapsed() < Duration::from_secs(20), "the program did not start");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let freeze = |how: &str| {
+        let status = Command::new("fsfreeze").arg(how).arg(&small.path).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot freeze {}", small.path.display());
+    };
+    freeze("--freeze");
+    // The length of the stall is the measure here, not a wait for something.
+    std::thread::sleep(Duration::from_millis(1500));
+    freeze("--unfreeze");
+    fs::write(&stop, "").expect("the scratch directory can be written");
+    let outcome = running.finish();
+    assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+    let worst: u64 = String::from_utf8_lossy(&outcome.stdout).trim().parse().expect("a number");
+    assert!(worst < 500, "a write to /dev/null took {worst} ms");
+    assert_eq!(kept_and_lost(&run).1, 0);
+}
+
+/// A control group with a limit on memory, gone with the value.
+struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    fn new(limit: u64) -> Group {
+        let (root, file) = match Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+            true => ("/sys/fs/cgroup", "memory.max"),
+            false => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        };
+        let path = Path::new(root).join(format!("weft-test-{}", std::process::id()));
+        fs::create_dir(&path).unwrap_or_else(|error| panic!("{} (needs root): {error}", path.display()));
+        let group = Group { path };
+        let limited = fs::write(group.path.join(file), limit.to_string());
+        limited.unwrap_or_else(|error| panic!("{}: no limit on memory: {error}", group.path.display()));
+        group
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Programs that use 95 % of the memory of their control group, with a little and with much memory left beside it, are not killed for ours.
+#[test]
+fn a_program_close_to_its_memory_limit_survives() {
+    const MIB: u64 = 1 << 20;
+    for limit in [256 * MIB, 5120 * MIB] {
+        let scratch = Scratch::new("close");
+        let group = Group::new(limit);
+        let run = scratch.join("run");
+        let script = r#"
+import os
+block = bytearray(LEFT)
+for at in range(0, len(block), 4096): block[at] = 1
+out = os.open("data.bin", os.O_CREAT | os.O_WRONLY)
+for n in range(200000): os.pwrite(out, b"x" * 16, 0)
+print(len(block))"#;
+        let script = script.replace("LEFT", &(limit / 100 * 95 - 16 * MIB).to_string());
+        let traced = Job::new(["python3".to_owned(), "-c".to_owned(), script], &scratch.dir("work")).traced(&run);
+        let enter = format!("echo $$ > {}/cgroup.procs; exec \"$0\" \"$@\"", group.path.display());
+        let mut command = vec!["/bin/bash".into(), "-c".into(), enter.into()];
+        command.extend(traced.command.iter().cloned());
+        let outcome = Job { command, ..traced }.run();
+        assert_eq!(outcome.status, 0, "with {limit} bytes: {}", excerpt(&outcome.stderr));
+        let trace = reader::read_run(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
+        let kept = trace.events.iter().filter(|event| plain(&event.name) == "pwrite").count() as u64;
+        assert_eq!((kept, kept_and_lost(&run).1), (200_000, 0), "with {limit} bytes");
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use weftline_format::reader;
+use weftline_format::{Event, reader};
 use weftline_testkit::run::{Job, weft};
 use weftline_testkit::table::{Places, compare, table};
 use weftline_testkit::{Case, Scratch, compile};
@@ -74,6 +74,45 @@ hazards! {
         .env("ENDING", compile::compile("ending", compile::PLAIN))
         .moves("pwrite", "data.bin", 300, 19_200)
         .sees("open", "data.bin", 3).sees("close", "data.bin", 3);
+}
+
+/// Chromium's sandbox makes such children. Other threads go on recording beside them.
+#[test]
+fn children_with_thread_storage_of_their_own() {
+    for mode in ["zero", "filled", "execs"] {
+        let finished =
+            Case::program("own_storage").args([mode]).ignore(["thread.bin"]).may_lose("own-storage-child").check();
+        assert_eq!(finished.lost(), 3, "{mode}: mkdir and two chdir of the child");
+        for name in ["before.bin", "after.bin"] {
+            assert_eq!(finished.count("pwrite", name).calls, 100, "{mode}: {name}");
+        }
+        assert!(finished.count("pwrite", "thread.bin").calls > 0, "{mode}: the other thread");
+    }
+}
+
+/// Names that threads and processes give themselves are theirs in the trace; a forked child without one is told from its parent.
+#[test]
+fn names_of_threads_and_processes() {
+    let finished = Case::program("names").check();
+    let text = |event: &Event, key: &str| {
+        let found = event.args.iter().find(|(found, _)| found == key)?;
+        found.1.as_str().map(str::to_owned)
+    };
+    let of = |name: &'static str| {
+        let mut events: Vec<&Event> = finished.trace.events.iter().filter(|event| event.name == name).collect();
+        events.sort_by_key(|event| event.start_ns);
+        events.into_iter()
+    };
+    let threads: Vec<(bool, Option<String>)> =
+        of("thread_name").map(|event| (event.tid == event.pid, text(event, "name"))).collect();
+    let expected = [(false, "loader-1"), (false, "loader-2"), (true, "pt_data_worker_")];
+    assert_eq!(threads, expected.map(|(main, name)| (main, Some(name.to_owned()))));
+    let tids: Vec<i64> = of("thread_name").map(|event| event.tid).collect();
+    assert_eq!(tids[0], tids[1], "both names of one thread");
+    let mut processes: Vec<String> = of("process_name").filter_map(|event| text(event, "name")).collect();
+    processes.sort();
+    processes.dedup();
+    assert_eq!(processes, ["names", "names (forked)", "pt_data_worker_"]);
 }
 
 /// `weft run` returns with its child; what a daemon does later is in the run once somebody looks again.

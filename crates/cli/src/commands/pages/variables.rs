@@ -108,7 +108,7 @@ fn read() -> Vec<Row> {
         row(
             PLACE_VARIABLES,
             "`weft`",
-            "Where shared memory goes when the run directory is on a network file system; after them /tmp and /dev/shm.",
+            "Where shared memory goes that is to lie on a disk (`--arenas`) when the run directory is on a network file system; after them /tmp and /dev/shm.",
         ),
         row(
             CACHE_VARIABLES,

@@ -315,3 +315,18 @@ fn misuse_under_valgrind() {
         ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect"];
     survives(&["gcc", "-std=gnu11"], &wrapper, Against::Weft);
 }
+
+/// What a span used cannot be asked in a sandbox: the span is told without it, and nobody is killed.
+#[test]
+fn spans_in_a_sandbox_tell_nothing_of_what_they_used() {
+    let scratch = Scratch::new("sandboxed");
+    let run = scratch.join("run");
+    let program = program("weft_sandboxed.c", &["gcc", "-std=c99"], Against::Weft);
+    let mut job = Job::new([program], &scratch.dir("work")).traced(&run);
+    job.command.insert(2, "--span-usage".into());
+    let outcome = job.run();
+    assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+    let trace = reader::read_run(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
+    let has_usage = |name: &str| one(&trace, Phase::Complete, name).arg("rss_end").is_some();
+    assert_eq!((has_usage("before"), has_usage("after")), (true, false));
+}
