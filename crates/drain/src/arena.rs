@@ -43,7 +43,7 @@ const MADE_AT_ONCE: usize = 64;
 const NAME_MAX: usize = 64 << 10;
 
 /// Arenas that processes made themselves, of a live directory, at most: a program can make files without end, and mappings of a process are few.
-const OWN_AT_MOST: usize = 8192;
+const OWN_AT_MOST: usize = 1024;
 
 /// Which segment of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -267,7 +267,7 @@ impl Drain {
         let control = self.live.control.get();
         let losses: Vec<u64> = control.losses.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let ownerless = self.ownerless + self.ownerless_now();
-        self.entries.extend(record::without_owner(&self.live.host.name, &losses, ownerless, 0));
+        self.entries.extend(record::without_owner(&self.live.host.name, &losses, ownerless, self.pool.unreadable));
         for process in std::mem::take(&mut self.untraced) {
             self.entries.push(process.entry);
         }

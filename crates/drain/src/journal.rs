@@ -44,6 +44,11 @@ impl Journal {
     pub(crate) fn open(path: &Path) -> Result<Journal> {
         let fail = |error| DrainError::io(path, error);
         let mut file = files::append(path).map_err(fail)?;
+        let length = files::data_length(&file).map_err(fail)?;
+        if file.metadata().map_err(fail)?.len() > length {
+            // Nothing was ever written behind it.
+            file.set_len(length).map_err(fail)?;
+        }
         end_last_line(&mut file).map_err(fail)?;
         Ok(Journal { file, path: path.to_owned() })
     }

@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     /// Claims of the last look that were not made up for yet.
     owed: usize,
     told: bool,
+    /// Arenas that a process claimed and that could not be looked at: somebody cut or replaced their files.
+    pub(crate) unreadable: u64,
     /// No arena is to be made any more.
     closed: bool,
 }
@@ -51,6 +53,7 @@ impl Pool {
             not_before: None,
             owed: 0,
             told: false,
+            unreadable: 0,
             closed: false,
         }
     }
@@ -66,8 +69,10 @@ impl Pool {
             .collect();
         for number in &claimed {
             let mapped = self.ready.remove(number).flatten();
-            if let Some(arena) = mapped.or_else(|| Arena::open(&self.directory, *number).ok().flatten()) {
-                self.used.insert(*number, Arc::new(arena));
+            match mapped.or_else(|| Arena::open(&self.directory, *number).ok().flatten()) {
+                Some(arena) => drop(self.used.insert(*number, Arc::new(arena))),
+                // It was whole when it was claimed.
+                None => self.unreadable += 1,
             }
         }
         claimed.len() + self.look_for_own(control, now)

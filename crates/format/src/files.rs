@@ -53,21 +53,31 @@ const HOLE: u64 = 1 << 20;
 /// hole was made to look like a terabyte, and reading zeros takes as long as reading events.
 pub fn data_length(file: &File) -> io::Result<u64> {
     let length = file.metadata()?.len();
+    if length <= MAY_BE_SPARSE {
+        return Ok(length);
+    }
+    let before = rustix::fs::tell(file)?;
+    let found = first_hole(file, length);
+    // Whoever reads on does so where the file stood.
+    rustix::fs::seek(file, SeekFrom::Start(before))?;
+    Ok(found)
+}
+
+fn first_hole(file: &File, length: u64) -> u64 {
     let mut at = 0;
-    while length > MAY_BE_SPARSE {
+    loop {
         // Where holes are not known, the first one is the end.
-        let Ok(hole) = rustix::fs::seek(file, SeekFrom::Hole(at)) else { break };
+        let Ok(hole) = rustix::fs::seek(file, SeekFrom::Hole(at)) else { return length };
         if hole >= length {
-            break;
+            return length;
         }
         // An error: no more data.
         let data = rustix::fs::seek(file, SeekFrom::Data(hole)).unwrap_or(length);
         if data - hole >= HOLE {
-            return Ok(hole);
+            return hole;
         }
         at = data;
     }
-    Ok(length)
 }
 
 /// Opens a file of the run for reading that is no symlink either: what it holds will be written elsewhere, or believed.

@@ -14,7 +14,7 @@ use crate::damage::{Damage, Place, What};
 use crate::dialect::Sniff;
 use crate::files;
 use crate::gunzip::header_len;
-use crate::member::{HEADER_LEN, HeaderError, MEMBER_START, MemberHeader, parse_header};
+use crate::member::{HEADER_LEN, HeaderError, MAX_MEMBER, MEMBER_START, MemberHeader, parse_header};
 
 /// Bytes that can be read at any place.
 pub trait Input {
@@ -282,7 +282,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
                 }
             };
             let end = self.member_end(at, header)?;
-            let mut bytes = vec![0; (end - at) as usize];
+            let mut bytes = vec![0; (end - at).min(MAX_MEMBER) as usize];
             let read = self.input.fill_at(at, &mut bytes)?;
             bytes.truncate(read);
             let torn = (bytes.len() as u64) < header.size;

@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What was seen so far.
 #[derive(Debug, Default)]
 pub struct Sums {
-    /// Per victim and place: kills, calls that had returned, calls that are missing, calls that are there twice.
+    /// Per victim and place of the shared memory: kills, calls that had returned, calls that are missing, calls that are there twice.
     rows: BTreeMap<(Victim, &'static str), [u64; 4]>,
     mutated: u64,
     scribbled: u64,
@@ -59,13 +59,13 @@ impl Sums {
     /// The table, in Markdown.
     pub fn table(&self, seed: u64, took: Duration) -> String {
         let mut out = String::from(
-            "| killed | run on | kills | calls that had returned | missing | twice |\n|---|---|---|---|---|---|\n",
+            "| killed | shared memory in | kills | calls that had returned | missing | twice |\n|---|---|---|---|---|---|\n",
         );
         let mut all = [0; 4];
-        for ((victim, place), row) in &self.rows {
+        for ((victim, arenas), row) in &self.rows {
             let name = format!("{victim:?}").to_lowercase();
             let [kills, calls, missing, twice] = row;
-            out += &format!("| {name} | {place} | {kills} | {calls} | {missing} | {twice} |\n");
+            out += &format!("| {name} | {arenas} | {kills} | {calls} | {missing} | {twice} |\n");
             all.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
         }
         let [kills, calls, missing, twice] = all;
@@ -87,9 +87,10 @@ impl Sums {
 pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     let mut random = Random::seeded(number);
     let victim = VICTIMS[(number % VICTIMS.len() as u64) as usize];
-    let (name, place) = if random.percent(50) { ("disk", scratch::base()) } else { ("tmpfs", "/dev/shm".into()) };
-    let note = format!("seed {number}, {victim:?} on {name}");
-    let mut family = Family::start(&mut random, &place, victim == Victim::Child);
+    let arenas = *random.one_of(&["disk", "memory"]);
+    let place = if random.percent(80) { scratch::base() } else { "/dev/shm".into() };
+    let note = format!("seed {number}, {victim:?}, arenas in {arenas}");
+    let mut family = Family::start(&mut random, &place, arenas, victim == Victim::Child);
     family.wait_for_first_calls();
     let limit = Duration::from_millis(if number.is_multiple_of(5) { 250 } else { 30 });
     std::thread::sleep(random.moment(limit));
@@ -117,7 +118,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     if !changed.is_empty() {
         sums.faults.push(format!("{note}: changed outside the run: {}", changed.join("; ")));
     }
-    let row = sums.rows.entry((victim, name)).or_default();
+    let row = sums.rows.entry((victim, arenas)).or_default();
     row[0] += 1;
     match family.compare() {
         Ok([calls, missing, twice]) => {
@@ -146,7 +147,7 @@ struct Family {
 }
 
 impl Family {
-    fn start(random: &mut Random, place: &Path, has_children: bool) -> Family {
+    fn start(random: &mut Random, place: &Path, arenas: &str, has_children: bool) -> Family {
         let scratch = Scratch::within(place, "soak");
         let (work, run) = (scratch.dir("work"), scratch.join("run"));
         let children = u64::from(has_children) + random.below(2);
@@ -160,7 +161,9 @@ impl Family {
             children.to_string().into(),
             threads.to_string().into(),
         ];
-        let running = Job::new(command, &work).traced(&run).start();
+        let mut job = Job::new(command, &work).traced(&run);
+        job.command.splice(2..2, ["--arenas".into(), arenas.into()]);
+        let running = job.start();
         Family { scratch, run, children, threads, running }
     }
 

@@ -41,7 +41,8 @@ pub fn attack(program: &Path, way: &str, seed: u64, parent: &Path) -> Option<Str
         command.extend(words.iter().map(Into::into));
         command
     };
-    let mut command = weft(&["run", "-q", "-o"]);
+    let arenas = if seed.is_multiple_of(2) { "disk" } else { "memory" };
+    let mut command = weft(&["run", "-q", "--arenas", arenas, "-o"]);
     command.push(run.clone().into());
     command.push("--".into());
     command.push(program.into());

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use weftline_recorder::layout::{
     ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_SEGMENTS, BASE_SEGMENTS_AT, Control, MAX_PIECES, PIECE_SIZE,
-    POOL_SLOTS, PROCESS_SLOTS, PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, REFUSED, RUN_ID_MAX, Record, Refused, SEGMENT_SIZE,
-    SegmentHeader,
+    POOL_SLOTS, PROCESS_SLOTS, PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, REFUSED, RUN_ID_MAX, Record,
+    Refused, SEGMENT_SIZE, SegmentHeader,
 };
 
 use super::{number, open};
