@@ -187,7 +187,9 @@ fn planted_files() {
     let refused = Run::open(&[directory.path().to_owned()], &OpenOptions::default()).map(|_| ());
     assert!(matches!(refused, Err(weftline_index::IndexError::NoTraces { .. })), "{refused:?}");
 
-    for (name, bytes) in [("plain.pfw", lines(0..100).into_bytes()), ("packed.pfw.gz", gzip(lines(100..200).as_bytes()))] {
+    for (name, bytes) in
+        [("plain.pfw", lines(0..100).into_bytes()), ("packed.pfw.gz", gzip(lines(100..200).as_bytes()))]
+    {
         fs::write(at(name), bytes).expect("written");
         File::options().append(true).open(at(name)).and_then(|file| file.set_len(1 << 40)).expect("a terabyte");
     }

@@ -78,7 +78,8 @@ pub fn run(command: &[OsString], directory: &Path, environment: &[(&str, PathBuf
     let mut job = Command::new(compile("bounded", PLAIN));
     job.arg(&report).args([bounds.time.as_secs(), bounds.space, bounds.file].map(|number| number.to_string()));
     job.args(command).current_dir(directory).stdin(Stdio::null()).stdout(create(&out)).stderr(create(&err));
-    job.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LC_ALL", "C");
+    job.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    job.env("LC_ALL", "C");
     // Reserved memory must not depend on the number of processors.
     job.env("MALLOC_ARENA_MAX", "2").env("RAYON_NUM_THREADS", "2").env("RUST_BACKTRACE", "0");
     for (name, value) in environment {

@@ -24,10 +24,15 @@ use crate::scratch::Scratch;
 /// The name that the seeds' supervisor has in file names: pointers and live directories are called so.
 pub const STEM: &str = "node-4711-99";
 
+/// The user who has nothing.
+const NOBODY: u32 = 65534;
+
 /// A trial's place.
 #[derive(Debug)]
 pub struct Sandbox {
     scratch: Scratch,
+    /// The run belongs to somebody else: then nobody may change it either.
+    foreign: bool,
 }
 
 /// Facts of files that must not change.
@@ -36,7 +41,7 @@ pub type Facts = BTreeMap<PathBuf, String>;
 impl Sandbox {
     /// Makes one below a directory, without a run.
     pub fn within(parent: &Path) -> Sandbox {
-        let sandbox = Sandbox { scratch: Scratch::within(parent, "hostile") };
+        let sandbox = Sandbox { scratch: Scratch::within(parent, "hostile"), foreign: false };
         for name in ["decoy/deep", "decoy.done", "home", "cache", "cwd", "tmp"] {
             directory(&sandbox.path(name));
         }
@@ -112,7 +117,18 @@ impl Sandbox {
         run(command, &self.path("cwd"), &variables, bounds)
     }
 
-    /// What must be the same afterwards: all but the run, the cache and the run's own live directory.
+    /// Makes the run somebody else's.
+    ///
+    /// # Panics
+    /// When we are not root.
+    pub fn give_away(&mut self) {
+        assert!(geteuid().is_root(), "giving a run to another user needs root");
+        let given = std::os::unix::fs::chown(self.run(), Some(NOBODY), Some(NOBODY));
+        given.unwrap_or_else(|error| panic!("{}: {error}", self.run().display()));
+        self.foreign = true;
+    }
+
+    /// What must be the same afterwards: all but the run, the cache and the run's own live directory. A run of somebody else is among it.
     pub fn facts(&self) -> Facts {
         let mut found = Facts::new();
         self.visit(self.scratch.path(), &mut found);
@@ -122,7 +138,8 @@ impl Sandbox {
     fn visit(&self, directory: &Path, found: &mut Facts) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
-            if [self.run(), self.path("cache")].contains(&path) || self.is_own_live(&path) {
+            let of_run = path == self.run() || self.is_own_live(&path);
+            if path == self.path("cache") || (of_run && !self.foreign) {
                 continue;
             }
             let Ok(data) = fs::symlink_metadata(&path) else { continue };
@@ -204,6 +221,17 @@ pub(crate) fn file(path: &Path, content: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a run of somebody else, each change inside as well.
+    #[test]
+    fn changes_in_a_foreign_run_are_seen() {
+        let mut place = Sandbox::within(&crate::scratch::base());
+        directory(&place.run().join("run.d"));
+        place.give_away();
+        let before = place.facts();
+        file(&place.run().join("run.d/x.json"), b"x");
+        assert_eq!(differences(&before, &place.facts()).len(), 2);
+    }
 
     /// Each change that a verb could make outside is seen; what it may do is not.
     #[test]

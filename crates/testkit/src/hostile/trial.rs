@@ -62,7 +62,7 @@ pub struct Trial {
 /// Mutates a run and gives it to one or two verbs of a program.
 pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], parent: &Path) -> Trial {
     let mut random = Random::seeded(seed);
-    let sandbox = Sandbox::within(parent);
+    let mut sandbox = Sandbox::within(parent);
     let chosen = random.one_of(seeds);
     chosen.put(&sandbox);
     let mut trial =
@@ -70,8 +70,15 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
     for _ in 0..1 + random.below(3) {
         trial.changes.push(mutate(&mut random, &sandbox));
     }
+    let mut verbs = verbs.to_vec();
+    if random.percent(10) {
+        sandbox.give_away();
+        trial.changes.push("given to another user".to_owned());
+        // Whoever asks for that gets it.
+        verbs.retain(|verb| !verb.words.contains(&OsString::from("--remove")));
+    }
     for _ in 0..1 + random.below(2) {
-        let verb = random.one_of(verbs);
+        let verb = random.one_of(&verbs);
         let mut command = vec![program.as_os_str().to_owned()];
         command.extend(verb.words.iter().cloned());
         command.push(sandbox.run().into_os_string());
