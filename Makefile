@@ -79,6 +79,7 @@ check: check-fmt check-clippy check-rustdoc check-fuzz check-tidy check-docs ## 
 
 check-fmt:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path bench/annotate/spans/Cargo.toml --check
 
 check-clippy:
 	$(CARGO) clippy --profile bench --workspace --all-targets --features weftline-cli/kernel -- -D warnings
@@ -113,10 +114,11 @@ bench-capture: build ## measure the cost of tracing beside DFTracer and strace (
 	@tools/debian-packages.sh gcc libc6-dev git python3-venv strace tar valgrind
 	$(PYTHON) bench/capture/bench.py --weft $(WEFT) --work $(TARGET)/bench-capture $(BENCH_ARGS)
 
-bench-annotate: build wheels ## measure the cost of annotations beside DFTracer, PerfFlowAspect and VizTracer
-	$(CARGO) build --release --package weftline --example span_cost
-	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels \
-		--rust $(TARGET)/release/examples/span_cost $(BENCH_ARGS)
+# A peer that cannot be installed or built is told by name below the table. Spans of compiled programs need no wheels (BENCH_ARGS='--parts spans').
+bench-annotate: build $(if $(filter spans,$(BENCH_ARGS)),,wheels) ## measure the cost of annotations beside LTTng-UST, Tracy, fastrace and puffin, and of Python's beside DFTracer's
+	@tools/debian-packages.sh gcc g++ libc6-dev python3-venv
+	-@tools/debian-packages.sh babeltrace2 liblttng-ust-dev lttng-tools
+	$(PYTHON) bench/annotate/bench.py --weft $(WEFT) --work $(TARGET)/bench-annotate --wheels $(TARGET)/wheels $(BENCH_ARGS)
 
 bench-collect: build ## measure what sampling costs beside a minimal Python sampler (ten minutes)
 	@tools/debian-packages.sh gcc libc6-dev

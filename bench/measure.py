@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+
 
 class Failed(Exception):
     """A command of the benchmark ended with an error; the message carries its last words."""
@@ -84,4 +86,14 @@ def median(samples: list[float]) -> float:
 def compile_c(source: Path, program: Path) -> Path:
     program.parent.mkdir(parents=True, exist_ok=True)
     run([os.environ.get("CC", "cc"), "-O2", "-pthread", "-o", str(program), str(source)])
+    return program
+
+
+def compile_with_weft(source: Path, program: Path, weft: Path) -> Path:
+    """A C program that uses weft.h, linked against an installation of the given weft, which is made beside the program."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    prefix = program.parent / "prefix"
+    run([str(ROOT / "tools/install.sh"), str(weft), str(prefix)])
+    paths = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib"]
+    run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(source), *paths, "-lweft"])
     return program

@@ -9,14 +9,21 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a benchmark's table are: heading by key of `Row.values`, and what the incumbent is called."""
+    """What the columns of a benchmark's table are: heading by key of `Row.values`, and which of them is compared with weft's."""
 
     first: str
     columns: dict[str, str]
-    incumbent: str
+    # None: there is no column with a ratio.
+    incumbent: str | None
     # The part of a document between two comments with this name is the benchmark's.
     marker: str
     variant: str = "threads"
+    # What the ratio's heading calls the column `weft`.
+    divisor: str = "weft"
+
+    @property
+    def ratio(self) -> str:
+        return f"{self.columns[self.incumbent]} ÷ {self.divisor}"
 
     @property
     def begin(self) -> str:
@@ -44,7 +51,7 @@ class Row:
         weft = self.values.get("weft")
         return None if self.bar is None or weft is None else weft <= self.bar
 
-    def ratio(self, incumbent: str) -> float | None:
+    def ratio(self, incumbent: str | None) -> float | None:
         weft, other = self.values.get("weft"), self.values.get(incumbent)
         return other / weft if weft and other and weft > 0 else None
 
@@ -56,7 +63,7 @@ class Row:
             self.workload,
             str(self.variant or ""),
             *(number(self.values.get(column), self.digits) for column in layout.columns),
-            "" if ratio is None else f"{ratio:.3g}×",
+            *([] if layout.incumbent is None else ["" if ratio is None else f"{ratio:.3g}×"]),
             "" if self.bar is None else f"≤ {number(self.bar, self.digits)}",
             verdict,
         ]
@@ -69,8 +76,8 @@ def number(value: float | None, digits: int) -> str:
 def markdown(layout: Layout, rows: list[Row]) -> str:
     """The table, padded so that it reads well in a terminal too."""
     heading = [layout.first, "workload", layout.variant, *layout.columns.values()]
-    ratio = f"{layout.columns[layout.incumbent]} ÷ weft"
-    lines = [[*heading, ratio, "bar", ""]] + [row.cells(layout) for row in rows]
+    ratio = [] if layout.incumbent is None else [layout.ratio]
+    lines = [[*heading, *ratio, "bar", ""]] + [row.cells(layout) for row in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     left = {0, 1, len(widths) - 1}
 
@@ -144,3 +151,12 @@ def update(layout: Layout, document: Path, text: str) -> None:
     before, rest = old.split(layout.begin, 1)
     after = rest.split(layout.end, 1)[1]
     document.write_text(f"{before}{layout.begin}\n\n{text}\n{layout.end}{after}")
+
+
+def publish(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str], results: Path, document: Path | None) -> None:
+    """Prints the report, writes all samples to `results`, and puts the report into a document if there is one."""
+    text = report(layout, rows, facts, notes)
+    print(text)
+    results.write_text(as_json(layout, rows, facts, notes))
+    if document:
+        update(layout, document, text)

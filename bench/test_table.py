@@ -1,6 +1,7 @@
 """What the printed table says about given numbers."""
 
 import unittest
+from dataclasses import replace
 
 from table import Layout, Row, markdown, verdicts
 
@@ -31,6 +32,13 @@ class Table(unittest.TestCase):
     def test_nothing_to_judge(self):
         self.check([row(None)], ["ns per call", "pread", "1", "500", "–", "4,200", "–", "", "≤ 60", ""], "")
         self.check([row(42, bar=None)], ["ns per call", "pread", "1", "500", "42", "4,200", "–", "100×", "", ""], "")
+
+    def test_columns_without_an_incumbent(self):
+        cells = ["ns per call", "pread", "1", "500", "42", "4,200", "–", "≤ 60", "reached"]
+        line = markdown(replace(LAYOUT, incumbent=None), [row(42)]).splitlines()
+        self.assertEqual([cell.strip() for cell in line[2].strip("|").split("|")], cells)
+        self.assertNotIn("÷", line[0])
+        self.assertIn("DFTracer ÷ later", markdown(replace(LAYOUT, divisor="later"), [row(42)]))
 
 
 if __name__ == "__main__":

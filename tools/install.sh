@@ -71,6 +71,10 @@ ln -sf libdftracer_core.so.4.3.0 "$prefix/$compat/lib/libdftracer_core.so"
 ln -sf libdftracer_core.so.4.3.0 "$prefix/$compat/lib/libdftracer_preload.so"
 install -D -m 644 "$capi/dftracer/include/dftracer/dftracer.h" "$prefix/$compat/include/dftracer/dftracer.h"
 filled "$capi/dftracer/weft-dftracer.pc.in" lib/pkgconfig/weft-dftracer.pc
+# Found by CMake where this prefix is named, and nowhere else.
+for file in dftracer-config.cmake dftracer-config-version.cmake; do
+    install -D -m 644 "$capi/dftracer/cmake/$file" "$prefix/lib/cmake/dftracer/$file"
+done
 library 755 libperfflow_runtime.so $compat/lib/libperfflow_runtime.so
 filled "$capi/perfflow/weft-perfflow.pc.in" lib/pkgconfig/weft-perfflow.pc
 

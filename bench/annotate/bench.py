@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What an annotation costs: weft beside DFTracer, PerfFlowAspect and VizTracer, in one table. Use `make bench-annotate`.
+"""What an annotation costs. Use `make bench-annotate`.
 
-Each front-end's program measures itself (workload.py); runs are interleaved, medians are compared, and all times are CPU
-times of the calling thread. Rust and C have no incumbent here and stand alone.
+In Rust and C: spans beside those of LTTng-UST, Tracy, fastrace and puffin (recorders.py). In Python: weft beside DFTracer, PerfFlowAspect and
+VizTracer (frontends.py). Each program measures itself; runs are interleaved, and medians are compared.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -21,9 +22,17 @@ sys.path[:0] = [str(HERE.parent), str(ROOT / "tools/wheels")]
 import frontends
 import make
 import measure
+import recorders
 import table
 
-LAYOUT = table.Layout(
+SPANS = table.Layout(
+    first="added ns per span",
+    columns={"weft": "weft", **recorders.PEERS},
+    incumbent=None,
+    marker="bench-annotate-spans",
+    variant="language",
+)
+PYTHON = table.Layout(
     first="added ns per annotation",
     columns={
         "weft": "weft",
@@ -40,14 +49,13 @@ LAYOUT = table.Layout(
 DECORATORS = ("function, no arguments", "function, 3 arguments")
 # ns: with vectorcall (Python 3.12 and later) and without.
 BARS_PYTHON = {"on": (150, 200), "off": (40, 70)}
-BARS_NATIVE = {("Rust", "on"): 60, ("Rust", "off"): 2, ("C", "on"): 60}
+BARS_SPANS = {("Rust", "on"): 60, ("Rust", "off"): 2, ("C", "on"): 60}
 
 
 class Bench:
     def __init__(self, options: argparse.Namespace):
         self.options = options
         self.rows: list[table.Row] = []
-        self.notes: list[str] = []
 
     def traces(self) -> Path:
         """An empty directory for one run's traces."""
@@ -76,20 +84,38 @@ class Bench:
                 medians = {name: measure.median(values) for name, values in by_name.items()}
                 self.rows.append(table.Row(state, kind, f"Python {version}", medians, bar, 0, by_name))
 
-    def native(self, language: str, program: list[str]) -> None:
-        """A program that prints `{"0 arguments": ns, "3 arguments": ns}`."""
-        launcher = [str(self.options.weft), "run", "-q", "-o"]
-        for state in ("on", "off"):
-            samples: dict[str, list[float]] = {}
-            for _ in range(self.options.repeats):
-                say(f"{language}, {state}")
-                command = [*launcher, str(self.traces() / "run"), "--", *program] if state == "on" else program
-                for kind, value in json.loads(measure.run(command).output.strip().splitlines()[-1]).items():
-                    samples.setdefault(kind, []).append(value)
-            for kind, values in samples.items():
-                bar = BARS_NATIVE.get((language, state)) if kind.startswith("0") else None
-                medians = {"weft": measure.median(values)}
-                self.rows.append(table.Row(state, f"span, {kind}", language, medians, bar, 1, {"weft": values}))
+    def spans(self, chosen: list[recorders.Recorder]) -> list[str]:
+        """All recorders in turn, as often as there are repeats; a sentence on each that failed or did not keep what it was told."""
+        samples: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+        notes: dict[recorders.Recorder, str] = {}
+        failed: set[recorders.Recorder] = set()
+        for repeat in range(self.options.repeats):
+            for recorder in chosen:
+                title, language = SPANS.columns[recorder.column], recorder.language
+                for state in recorder.states:
+                    if recorder in failed:
+                        break
+                    say(f"{language}, {title}, {state}, {repeat + 1} of {self.options.repeats}")
+                    try:
+                        found = recorder.sample(state, self.traces(), count=repeat == 0)
+                    except measure.Failed as failure:
+                        if recorder.column == "weft":
+                            raise
+                        notes[recorder] = recorders.missing(title, failure)
+                        failed.add(recorder)
+                        break
+                    if state == "on" and found.recorded is not None and found.recorded < found.made:
+                        notes[recorder] = f"{title} kept {found.recorded:,} of {found.made:,} spans in {language}"
+                    for kind, value in found.ns.items():
+                        samples.setdefault((language, state, kind), {}).setdefault(recorder.column, []).append(value)
+        # Stable: kinds stay in the programs' own order.
+        order = [(language, state) for language in ("Rust", "C") for state in ("on", "off")]
+        for language, state, kind in sorted(samples, key=lambda key: order.index(key[:2])):
+            by_column = samples[language, state, kind]
+            bar = BARS_SPANS.get((language, state)) if kind.startswith("0") else None
+            medians = {column: measure.median(values) for column, values in by_column.items()}
+            self.rows.append(table.Row(state, f"span, {kind}", language, medians, bar, 1, by_column))
+        return list(notes.values())
 
 
 def say(words: str) -> None:
@@ -101,7 +127,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
     parser.add_argument("--work", type=Path, default=ROOT / "target/bench-annotate", help="environments and traces go here")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/wheels", help="where `make wheels` put its wheels")
-    parser.add_argument("--rust", type=Path, help="the program crates/annotations/examples/span_cost")
+    parser.add_argument("--parts", default="spans,python", help="what to measure, separated by commas: spans, python")
     parser.add_argument("--pythons", default="3.12,3.11", help="versions of Python, separated by commas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
@@ -112,6 +138,11 @@ def parse() -> argparse.Namespace:
     options.share = 0.02 if options.quick else 1
     options.repeats = 1 if options.quick else options.repeats
     options.work = options.work.resolve()
+    options.parts = options.parts.split(",")
+    if unknown := set(options.parts) - {"spans", "python"}:
+        parser.error(f"no part named {', '.join(sorted(unknown))}")
+    # Spans of a round, and rounds.
+    options.size = ["100", "11"] if options.quick else ["500", "201"]
     return options
 
 
@@ -138,51 +169,63 @@ def with_drop_ins(options: argparse.Namespace, python: Path) -> Path:
     return interpreter
 
 
-def compile_c(options: argparse.Namespace) -> Path:
-    """The C program, linked against an installation."""
-    prefix, program = options.work / "prefix", options.work / "c_scope"
-    measure.run([str(ROOT / "tools/install.sh"), str(options.weft), str(prefix)])
-    source = HERE / "c_scope.c"
-    paths = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib"]
-    measure.run(["cc", "-O2", "-o", str(program), str(source), *paths, "-lweft"])
-    return program
+def measure_spans(options: argparse.Namespace, facts: dict[str, str]) -> tuple[list[table.Row], list[str]]:
+    bench = Bench(options)
+    weft = options.weft.resolve()
+    in_c = measure.compile_with_weft(HERE / "weft_scope.c", options.work / "weft_scope", weft)
+    chosen, versions, missing = recorders.prepare(options.work, weft, in_c, options.size)
+    facts["peers"] = ", ".join(f"{title} {version}" for title, version in versions.items()) or "none"
+    with contextlib.ExitStack() as running:
+        for recorder in [recorder for recorder in chosen if isinstance(recorder, recorders.Lttng)]:
+            try:
+                running.enter_context(recorder)
+            except measure.Failed as failure:
+                chosen.remove(recorder)
+                missing.append(recorders.missing(SPANS.columns[recorder.column], failure))
+        notes = bench.spans(chosen)
+    return bench.rows, [*missing, *notes]
+
+
+def measure_python(options: argparse.Namespace, facts: dict[str, str]) -> tuple[list[table.Row], list[str]]:
+    facts["incumbents"] = ", ".join((HERE / "requirements.txt").read_text().split()[-3:])
+    bench = Bench(options)
+    present = make.pythons()
+    for version in options.pythons.split(","):
+        python = present.get(tuple(int(part) for part in version.split(".")))
+        if python is None:
+            raise measure.Failed(f"no Python {version} on this machine")
+        chosen = [
+            frontends.ours(ours(options, python, "weft"), options.weft),
+            *frontends.drop_ins(with_drop_ins(options, python)),
+            *frontends.others(environment(options, python, "others", HERE / "requirements.txt")),
+        ]
+        bench.python(version, chosen)
+    return bench.rows, [
+        "PerfFlowAspect with log-enable=False does not call the function at all: its off column is the cost of not working",
+        "VizTracer needs no decorator; its figures are what a traced call costs, off is before its start",
+    ]
 
 
 def main() -> int:
     options = parse()
     options.work.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options)
-    facts = table.machine()
-    facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
-    facts["incumbents"] = ", ".join((HERE / "requirements.txt").read_text().split()[-3:])
-    facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} interleaved repeats, load average {os.getloadavg()[0]:.1f} at the start"
-    try:
-        if options.rust:
-            bench.native("Rust", [str(options.rust)])
-        bench.native("C", [str(compile_c(options))])
-        present = make.pythons()
-        for version in options.pythons.split(","):
-            python = present.get(tuple(int(part) for part in version.split(".")))
-            if python is None:
-                raise measure.Failed(f"no Python {version} on this machine")
-            chosen = [
-                frontends.ours(ours(options, python, "weft"), options.weft),
-                *frontends.drop_ins(with_drop_ins(options, python)),
-                *frontends.others(environment(options, python, "others", HERE / "requirements.txt")),
-            ]
-            bench.python(version, chosen)
-    except measure.Failed as failure:
-        print(f"bench.py: {failure}", file=sys.stderr)
-        return 1
-    bench.notes.append("PerfFlowAspect with log-enable=False does not call the function at all: its off column is the cost of not working")
-    bench.notes.append("VizTracer needs no decorator; its figures are what a traced call costs, off is before its start")
-    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
-    text = table.report(LAYOUT, bench.rows, facts, bench.notes)
-    print(text)
-    (options.json or options.work / "results.json").write_text(table.as_json(LAYOUT, bench.rows, facts, bench.notes))
-    if options.update:
-        table.update(LAYOUT, options.update, text)
-    missed = any(row.reached is False for row in bench.rows)
+    results = options.json or options.work / "results.json"
+    missed = False
+    for part, layout, measure_part in (("spans", SPANS, measure_spans), ("python", PYTHON, measure_python)):
+        if part not in options.parts:
+            continue
+        facts = table.machine()
+        try:
+            facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
+            load = f"load average {os.getloadavg()[0]:.1f} at the start"
+            rows, notes = measure_part(options, facts)
+        except measure.Failed as failure:
+            print(f"bench.py: {failure}", file=sys.stderr)
+            return 1
+        load += f", {os.getloadavg()[0]:.1f} at the end"
+        facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} interleaved repeats, {load}"
+        table.publish(layout, rows, facts, notes, results.with_stem(f"{results.stem}-{part}"), options.update)
+        missed |= any(row.reached is False for row in rows)
     return 1 if missed and options.gate else 0
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What tracing costs: weft beside DFTracer and strace, on the same calls, in one table. Use `make bench-capture`.
 
-Repeats are interleaved (every tracer once, then all again), medians are compared, and all times are CPU times. The
-files that are read and written lie in memory (/dev/shm where it exists), the traces in the work directory.
+What the first records of a process cost, and later ones, has a table of its own (laps.py). Repeats are interleaved (every
+tracer once, then all again), medians are compared, and all times are CPU times. The files that are read and written lie in
+memory (/dev/shm where it exists), the traces in the work directory.
 """
 
 import argparse
@@ -19,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 
+import laps
 import measure
 import table
 import tracers
@@ -56,12 +58,25 @@ class Bench:
         self.tracers = configurations
         self.work = options.work
         self.data = Path(tempfile.mkdtemp(prefix="weft-bench-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
-        self.loop = measure.compile_c(HERE / "workloads/loop.c", self.work / "loop")
-        self.spawn = measure.compile_c(HERE / "workloads/spawn.c", self.work / "spawn")
+        self.loop = measure.compile_c(self.source("loop.c"), self.work / "loop")
+        self.spawn = measure.compile_c(self.source("spawn.c"), self.work / "spawn")
         self.notes: list[str] = []
         self.rows: list[table.Row] = []
         for thread in range(max(options.threads)):
             (self.data / f"file.{thread}").write_bytes(os.urandom(FILE_BYTES))
+
+    @staticmethod
+    def source(name: str) -> Path:
+        return HERE / "workloads" / name
+
+    @staticmethod
+    def say(words: str) -> None:
+        print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
+
+    @staticmethod
+    def said(cost: measure.Cost) -> dict:
+        """A program's own line is the last; a tracer may have printed before it."""
+        return json.loads(cost.output.strip().splitlines()[-1])
 
     def close(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)
@@ -84,9 +99,7 @@ class Bench:
     def run_loop(self, tracer: tracers.Untraced, kind: str, threads: int, *extra: str) -> tuple[dict, measure.Cost]:
         calls = max(threads * 2, int(self.options.calls * tracer.share))
         cost = self.traced(tracer, self.loop_command(kind, threads, calls, *extra))
-        # The program's own line is the last; a tracer may have printed before it.
-        said = json.loads(cost.output.strip().splitlines()[-1])
-        return said, cost
+        return self.said(cost), cost
 
     def find_blind_spots(self) -> None:
         """Which tracer does not see which calls at all; comparing the cost of not looking would be unfair to others."""
@@ -136,7 +149,7 @@ class Bench:
         loop_rows, total_rows, memory_rows = [], [], []
         for kind, shown in KINDS.items():
             for threads in self.options.threads:
-                say(f"{shown}, {threads} thread(s)")
+                self.say(f"{shown}, {threads} thread(s)")
                 runs = self.interleaved(
                     self.options.repeats, lambda tracer: self.run_loop(tracer, kind, threads), self.seeing(kind)
                 )
@@ -156,7 +169,7 @@ class Bench:
     def instructions(self) -> None:
         few, many = self.options.callgrind_calls
         for kind, shown in KINDS.items():
-            say(f"instructions of {shown}")
+            self.say(f"instructions of {shown}")
             samples = {}
             for tracer in self.seeing(kind):
                 if tracer.in_process:
@@ -177,7 +190,7 @@ class Bench:
         raise measure.Failed(f"{tracer.name} recorded {seen} of {calls} calls under callgrind")
 
     def sizes(self) -> None:
-        say("bytes per event")
+        self.say("bytes per event")
         regular, mixed = {}, {}
         for tracer in self.tracers:
             if isinstance(tracer, (tracers.Weft, tracers.Dftracer, tracers.Strace)):
@@ -202,7 +215,7 @@ class Bench:
         return [trace.size / max(trace.events, 1)]
 
     def start_up(self) -> None:
-        say("start-up of /bin/true")
+        self.say("start-up of /bin/true")
         repeats = self.options.start_repeats
         whole = self.interleaved(repeats, lambda tracer: self.traced(tracer, ["/bin/true"]).cpu_ns / 1e6)
         self.add("start-up, CPU ms", "command and /bin/true", None, whole, BAR_START_MS, 2)
@@ -218,7 +231,7 @@ class Bench:
 
     def worst_call(self) -> None:
         for kind, shown in KINDS.items():
-            say(f"worst single {shown}")
+            self.say(f"worst single {shown}")
             inside = [tracer for tracer in self.seeing(kind) if tracer.in_process]
             samples = self.interleaved(
                 self.options.repeats,
@@ -249,10 +262,6 @@ def per_run(runs: dict[str, list], value) -> dict[str, list[float]]:
     return {name: [value(said, cost) for said, cost in list_] for name, list_ in runs.items()}
 
 
-def say(words: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
-
-
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
@@ -263,6 +272,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4])
     parser.add_argument("--calls", type=int, default=400_000, help="calls per run, shared by the threads")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--parts", default="calls,laps", help="what to measure, separated by commas: calls, laps")
     parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
     parser.add_argument("--json", type=Path, help="also write all samples here")
     parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
@@ -271,7 +281,13 @@ def parse() -> argparse.Namespace:
     options.callgrind_calls = (5_000, 20_000)
     options.start_repeats = max(15, options.repeats)
     options.spawns = (10, 60)
+    # One run has one first lap, and takes a second.
+    options.laps, options.lap_repeats = 5, max(15, options.repeats)
+    options.parts = options.parts.split(",")
+    if unknown := set(options.parts) - {"calls", "laps"}:
+        parser.error(f"no part named {', '.join(sorted(unknown))}")
     if options.quick:
+        options.laps, options.lap_repeats = 2, 1
         options.calls, options.repeats, options.start_repeats = 20_000, 1, 3
         options.callgrind_calls, options.spawns = (500, 1_500), (2, 6)
     options.work = options.work.resolve()
@@ -281,6 +297,8 @@ def parse() -> argparse.Namespace:
 def configure(options: argparse.Namespace) -> tuple[list[tracers.Untraced], dict[str, str]]:
     """The tracers asked for, made ready, and the facts that the report states about them."""
     chosen = ["untraced", *(name for name in options.only.split(",") if name != "untraced")]
+    if "calls" not in options.parts:
+        chosen = ["untraced", "weft"]
     made: list[tracers.Untraced] = []
     facts = table.machine()
     for name in chosen:
@@ -307,33 +325,38 @@ def configure(options: argparse.Namespace) -> tuple[list[tracers.Untraced], dict
             )
         else:
             sys.exit(f"bench.py: no tracer named {name}")
-    facts["run"] = (
-        f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.calls:,} calls, {options.repeats} interleaved repeats, "
-        f"load average {os.getloadavg()[0]:.1f} at the start"
-    )
     return made, facts
 
 
 def main() -> int:
     options = parse()
+    lap_rows: list[table.Row] = []
+    lap_notes: list[str] = []
+    load = f"load average {os.getloadavg()[0]:.1f} at the start"
     try:
         configurations, facts = configure(options)
         bench = Bench(options, configurations)
         try:
-            bench.run()
+            if "calls" in options.parts:
+                bench.run()
+            if "laps" in options.parts:
+                lap_rows, lap_notes = laps.run(bench)
         finally:
             bench.close()
     except measure.Failed as failure:
         print(f"bench.py: {failure}", file=sys.stderr)
         return 1
-    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
-    text = table.report(LAYOUT, bench.rows, facts, bench.notes)
-    print(text)
+    load += f", {os.getloadavg()[0]:.1f} at the end"
+    day = time.strftime("%Y-%m-%d", time.gmtime())
     results = options.json or options.work / "results.json"
-    results.write_text(table.as_json(LAYOUT, bench.rows, facts, bench.notes))
-    if options.update:
-        table.update(LAYOUT, options.update, text)
-    missed = any(row.reached is False for row in bench.rows)
+    if "calls" in options.parts:
+        facts["run"] = f"{day}, {options.calls:,} calls, {options.repeats} interleaved repeats, {load}"
+        table.publish(LAYOUT, bench.rows, facts, bench.notes, results, options.update)
+    if "laps" in options.parts:
+        facts = {name: value for name, value in facts.items() if name not in ("DFTracer", "strace")}
+        facts["run"] = f"{day}, {options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats, {load}"
+        table.publish(laps.LAYOUT, lap_rows, facts, lap_notes, results.with_stem(results.stem + "-laps"), options.update)
+    missed = any(row.reached is False for row in [*bench.rows, *lap_rows])
     return 1 if missed and options.gate else 0
 
 

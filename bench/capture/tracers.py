@@ -35,11 +35,16 @@ class Untraced:
 class Weft(Untraced):
     name = "weft"
 
-    def __init__(self, binary: Path):
+    def __init__(self, binary: Path, arenas: str | None = None):
+        """`arenas`: where they shall lie, if the product lets one choose."""
         self.binary = binary
+        self.choice = []
+        if arenas:
+            self.name = f"weft, arenas in {arenas}"
+            self.choice = ["--arenas", arenas]
 
     def wrap(self, program, traces):
-        return [str(self.binary), "run", "-q", "-o", str(traces / "run"), "--", *program], {}
+        return [str(self.binary), "run", "-q", *self.choice, "-o", str(traces / "run"), "--", *program], {}
 
     def read(self, traces):
         return read_lines((traces / "run").glob("*.pfw.gz"), rb'"ph":"M"')

@@ -116,11 +116,7 @@ def main() -> int:
         "the hooks of -finstrument-functions look their function up by its address and keep a stack (hooks.c); woven code has both at hand",
         "off, woven code makes two loads and two branches, which a processor does beside the call itself: near 0 means that, not that nothing was woven",
     ]
-    text = table.report(LAYOUT, measured, facts, notes)
-    print(text)
-    (options.json or options.work / "results.json").write_text(table.as_json(LAYOUT, measured, facts, notes))
-    if options.update:
-        table.update(LAYOUT, options.update, text)
+    table.publish(LAYOUT, measured, facts, notes, options.json or options.work / "results.json", options.update)
     missed = any(row.reached is False for row in measured)
     return 1 if missed and options.gate else 0
 

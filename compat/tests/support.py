@@ -86,8 +86,18 @@ def lines(path):
     try:
         whole = json.loads(text)
     except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip(" []\n")]
+        return [json.loads(line.rstrip(", ")) for line in text.splitlines() if line.strip(" []\n")]
     return whole.get("traceEvents", [whole]) if isinstance(whole, dict) else whole
+
+
+def perfflow(path):
+    """The events of a file of PerfFlowAspect, whose list is open: JSON once ` {}]` is appended, as its users do."""
+    text = Path(path).read_text()
+    assert text.endswith("},\n"), text[-80:]
+    whole = json.loads(text + (" {}]}" if text.startswith("{") else " {}]"))
+    *events, last = whole["traceEvents"] if isinstance(whole, dict) else whole
+    assert last == {}
+    return events
 
 
 def select(events, **wanted):

@@ -1,7 +1,8 @@
 """What each piece of the interface records: names, categories and arguments, as DFTracer 2.2 with metadata has them."""
 
 import pytest
-from support import told
+import weftline
+from support import select, told
 
 HEAD = """
     from dftracer.python import *
@@ -309,6 +310,57 @@ def test_facts_are_told(runner):
     assert [event["args"]["relation"] for event in events if event["name"] == "ER"] == ["DERIVED_FROM"]
     (block,) = [event["args"] for event in events if event["name"] == "reads"]
     assert f'"USED": [{first["id"]}]' in block["relations"] and "GENERATED" in block["relations"]
+
+
+def test_names_of_iterations(runner):
+    """A name that says already what is told stays as it is."""
+    from dftracer.python.ai_common import get_iter_block_name, get_iter_handle_name
+
+    assert [get_iter_block_name(name) for name in ("test", "test.block", "a.block.b")] == [
+        "test.block",
+        "test.block",
+        "a.block.b.block",
+    ]
+    assert [get_iter_handle_name(name) for name in ("test", "test.iter", "iter")] == [
+        "test.iter",
+        "test.iter",
+        "iter.iter",
+    ]
+
+
+def test_times_of_elsewhere_are_kept(runner):
+    """A program may tell what happened at other times, as a simulation does: before this machine was up, or tomorrow."""
+    done = runner.dftracer(
+        """
+        from dftracer.python import dftracer
+        log = dftracer.initialize_log()
+        now = log.get_time()
+        for number, (start, duration) in enumerate([(1000, 500), (0, 7), (now - 3_600_000_000, 12), (now + 86_400_000_000, 9)]):
+            log.log_event("e", "sim", start, duration, int_args={"n": number})
+        print(now)
+        """
+    )
+    now = int(done.stdout)
+    found = {event["args"]["n"]: (event["ts"], event["dur"]) for event in runner.events(cat="sim")}
+    assert found == {0: (1000, 500), 1: (0, 7), 2: (now - 3_600_000_000, 12), 3: (now + 86_400_000_000, 9)}
+
+
+def test_a_process_has_one_name(runner):
+    """However long its trace is: every stretch of it says whose it is, by a line of another name."""
+    runner.dftracer(
+        """
+        from dftracer.python import dftracer, dft_fn
+        log = dftracer.initialize_log()
+        @dft_fn("C").log
+        def work(): pass
+        for _ in range(40_000): work()
+        """
+    )
+    events = runner.events()
+    assert len(select(events, name="process_name")) == 1 and len(select(events, name="process_identity")) > 2
+    assert len(select(events, name="work")) == 40_000
+    job = weftline.open(*runner.files()).report().job
+    assert job["processes"] == 1 and job["events"] >= 40_000, job
 
 
 def test_times_by_hand_are_kept(runner):

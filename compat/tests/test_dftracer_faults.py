@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from support import SLACK_US, durations, one_duration, told
+from support import SLACK_US, durations, one_duration, read, select, told
 
 HEAD = """
 import asyncio, threading, time
@@ -322,9 +322,25 @@ def test_nothing_is_left_beside_the_trace(runner):
     assert trace.startswith("out-app-") and trace.endswith(".pfw.gz")
 
 
+@pytest.mark.parametrize(("signal", "status"), [("SIGINT", -2), ("SIGTERM", -15), ("SIGHUP", -1)])
+@pytest.mark.parametrize("module", ["dftracer", "perfflowaspect"])
+def test_the_file_is_there_when_an_interrupted_process_is_gone(module, signal, status, runner):
+    """Ctrl-C that nobody catches, `kill`, a terminal that was closed."""
+    begin = {
+        "dftracer": "from dftracer.python import dftracer, dft_fn\nlog = dftracer.initialize_log(); decorated = dft_fn('C').log",
+        "perfflowaspect": "from perfflowaspect.aspect import critical_path\ndecorated = critical_path()",
+    }[module]
+    program = f"import os, signal\n{begin}\n@decorated\ndef work(): return 1\nwork()\nos.kill(os.getpid(), signal.{signal})\nsignal.pause()\n"
+    runner.dftracer(program, status=status, PERFFLOW_OPTIONS="log-event=compact")
+    pattern = {"dftracer": "out-*.pfw.gz", "perfflowaspect": "perfflow.*.pfw"}[module]
+    (path,) = runner.files(pattern)
+    assert len(select(read(path), name="work")) == 1
+    assert not [path for path in runner.directory.iterdir() if path.name.endswith(".weft")]
+
+
 @pytest.mark.parametrize(("signal", "status"), [("SIGINT", 0), ("SIGTERM", -15), ("SIGABRT", -6)])
 def test_signals_are_the_program_s_own(signal, status, runner):
-    """No handler is installed: Ctrl-C raises KeyboardInterrupt, and others end the process as ever."""
+    """Whatever the program knows of them: Ctrl-C raises KeyboardInterrupt, and others end the process as ever."""
     runner.dftracer(
         f"""
         import os, signal

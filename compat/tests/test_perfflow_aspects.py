@@ -1,12 +1,12 @@
 """Pointcuts, kinds of functions, options and processes; the faults of the original are not repeated."""
 
 import hashlib
-import json
 import socket
+import subprocess
 import textwrap
 
 import pytest
-from support import SLACK_US, durations
+from support import HERE, SLACK_US, durations, perfflow
 
 HOST = socket.gethostname()
 HEAD = """
@@ -24,7 +24,7 @@ def record(runner, body, options=None, **given):
 
 def events(runner):
     (path,) = runner.files("perfflow.*")
-    return json.loads(path.read_text())
+    return perfflow(path)
 
 
 def sequence(runner):
@@ -61,7 +61,7 @@ def test_pointcuts(pointcut, verbose, compact, kind, runner):
     for options, expected in (("", verbose), ("log-event=compact", compact)):
         record(runner, program, f"{options}:log-dir={expected}{options[-7:]}")
         (path,) = runner.files(f"{expected}{options[-7:]}/perfflow.*")
-        found = json.loads(path.read_text())
+        found = perfflow(path)
         assert "".join(event["ph"] for event in found) == ("be" if in_steps else expected)
         assert {(event["name"], event["cat"]) for event in found} == {("f", "__main__")}
         if pointcut.endswith("_async"):
@@ -97,6 +97,27 @@ def test_names_and_forms(runner):
     assert sequence(runner) == [("X", name) for name in ("C.method", "C.of_class", "C.static", "bare", "by_position")]
 
 
+def test_categories(runner):
+    """`category` says what the module's name says otherwise; every pointcut takes it."""
+    record(
+        runner,
+        """
+        @critical_path(category="io")
+        def load(): pass
+        @critical_path("before_async", "s", "net")
+        def send(): pass
+        @critical_path(pointcut="after_async", scope="s", category="net")
+        def sent(): pass
+        @critical_path(category="")
+        def plain(): pass
+        load(); send(); sent(); plain()
+        """,
+        "log-event=Compact",
+    )
+    found = [(event["ph"], event["cat"]) for event in events(runner)]
+    assert found == [("X", "io"), ("b", "net"), ("e", "net"), ("X", "__main__")]
+
+
 def test_exceptions_end_what_they_leave(runner):
     for mode, expected in (("Verbose", "BEBBEEbeE"), ("Compact", "XXXbeE")):
         record(
@@ -120,7 +141,7 @@ def test_exceptions_end_what_they_leave(runner):
             f"log-event={mode}:log-dir={mode}",
         )
         (path,) = runner.files(f"{mode}/perfflow.*")
-        assert "".join(event["ph"] for event in json.loads(path.read_text())) == expected
+        assert "".join(event["ph"] for event in perfflow(path)) == expected
 
 
 def test_unknown_pointcut_is_told_once_and_the_function_runs(runner):
@@ -207,6 +228,41 @@ def test_usage_is_measured(runner):
     assert 5_000 < usage["busy"]["memory_usage"] < 10_000_000
 
 
+@pytest.fixture
+def gpus(tmp_path):
+    """A directory with a library that stands in for NVIDIA's: two GPUs, the first of which is 83 % busy with 3 GiB used."""
+    directory = tmp_path / "gpus"
+    directory.mkdir()
+    stub = HERE.parents[1] / "crates/collect/tests/samplers/nvml_stub.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", directory / "libnvidia-ml.so.1", stub], check=True)
+    return directory
+
+
+def test_use_of_gpus(runner, gpus):
+    body = """
+        @critical_path()
+        def f(): pass
+        f(); f()
+        assert "libnvidia-ml" in open("/proc/self/maps").read()
+    """
+    both = ["cpu_usage", "memory_usage", "gpu_usage", "gpu_memory_usage"]
+    for options, keys in (("gpu-usage=True", both[2:]), ("gpu-usage=True:cpu-mem-usage=True", both)):
+        record(runner, body, f"{options}:log-event=Compact:log-dir={len(keys)}", LD_LIBRARY_PATH=gpus)
+        (path,) = runner.files(f"{len(keys)}/perfflow.*")
+        found = perfflow(path)
+        assert "".join(event["ph"] for event in found) == "CCXCCX"
+        assert all(list(event["args"]) == keys for event in found if event["ph"] == "C")
+        assert (found[0]["args"]["gpu_usage"], found[0]["args"]["gpu_memory_usage"]) == (83.0, (3 << 30) / 1000)
+        assert (found[1]["args"]["gpu_usage"], found[1]["args"]["gpu_memory_usage"]) == (0, 0)
+
+
+def test_no_gpu_is_told_once_and_nothing_is_added(runner):
+    done = record(runner, "@critical_path()\ndef f(): pass\nf()", "gpu-usage=True:log-event=Compact")
+    (line,) = done.stderr.splitlines()
+    assert "gpu-usage" in line and "libnvidia-ml.so.1" in line
+    assert sequence(runner) == [("X", "f")]
+
+
 def test_region_without_a_function(runner):
     """`sync_event("around", …)`: a block, a function, or the life of the result."""
     body = """
@@ -231,7 +287,7 @@ def test_region_without_a_function(runner):
     assert found["at once"]["dur"] < SLACK_US and found["failed"]["args"] == {"error": "KeyError"}
     record(runner, body, "log-dir=verbose")
     (path,) = runner.files("verbose/perfflow.*")
-    phases = [(event["ph"], event["name"]) for event in json.loads(path.read_text())]
+    phases = [(event["ph"], event["name"]) for event in perfflow(path)]
     assert phases == [(ph, name) for name in names for ph in "BE"] + [("b", "async"), ("e", "async")]
 
 
@@ -382,7 +438,7 @@ def test_options_that_cannot_be_understood_are_told(runner):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_each_process_has_its_own_file(method, runner):
-    """Golden `multiprocessing` has four `[` in one file. Here each file is closed, and each process's own."""
+    """Golden `multiprocessing` has four `[` in one file. Here each process has a file of its own."""
     record(
         runner,
         f"""
@@ -402,7 +458,7 @@ def test_each_process_has_its_own_file(method, runner):
     files = runner.files("perfflow.*")
     assert len(files) == 5
     for path in files:
-        found = json.loads(path.read_text())
+        found = perfflow(path)
         assert [event["ph"] + event["name"] for event in found] == ["Bprocess", "Bfoo", "Efoo", "Eprocess"]
         assert path.name == f"perfflow.array.{HOST}.{found[0]['pid']}.pfw"
 
@@ -411,7 +467,7 @@ ENDS = [("pass", 0), ("sys.exit(3)", 3), ("raise ValueError", 1), ("os._exit(4)"
 
 
 @pytest.mark.parametrize(("end", "status"), ENDS)
-def test_every_end_leaves_a_closed_file(end, status, runner):
+def test_every_end_leaves_a_whole_file(end, status, runner):
     record(runner, f"@critical_path()\ndef f(): pass\nf()\n{end}", status=status)
     assert sequence(runner) == [("B", "f"), ("E", "f")]
 
@@ -428,15 +484,15 @@ def test_fork_in_the_middle(runner):
         if child: os.waitpid(child, 0)
         """,
     )
-    assert sorted(len(json.loads(path.read_text())) for path in runner.files("perfflow.*")) == [1, 2]
+    assert sorted(len(perfflow(path)) for path in runner.files("perfflow.*")) == [1, 2]
 
 
 def test_running_again_with_a_fixed_name_keeps_both(runner):
-    """The original appends, which leaves no JSON."""
+    """The original appends, and nothing can read that."""
     for _ in range(2):
         record(runner, "@critical_path()\ndef f(): pass\nf()", "log-filename-include=name")
     files = runner.files("perfflow.*")
-    assert len(files) == 2 and all(len(json.loads(path.read_text())) == 2 for path in files)
+    assert len(files) == 2 and all(len(perfflow(path)) == 2 for path in files)
 
 
 def test_import_alone_leaves_nothing(runner):

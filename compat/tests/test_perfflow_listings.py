@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from support import PROGRAMS, SLACK_US, durations, read, told
+from support import PROGRAMS, SLACK_US, durations, perfflow, read, told
 
 HOST = socket.gethostname()
 
@@ -22,11 +22,6 @@ def sequence(events):
 def only_file(runner, pattern="perfflow.*"):
     (path,) = runner.files(pattern)
     return path
-
-
-def strict(path):
-    """The file must be JSON as it is."""
-    return json.loads(path.read_text())
 
 
 def spans(events):
@@ -49,7 +44,7 @@ NESTED_OUTPUT = "Inside main\n" + "foo\nbar\nbas\n" * 4
 
 def test_snippet(runner):
     assert run(runner, "perfflow_snippet", prelude="import time\n", epilogue="\n\nmain()\n").stdout == "hello\n"
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == [("B", "foo"), ("B", "bar"), ("E", "bar"), ("E", "foo")]
     (_, bar), (_, foo) = spans(events)
     assert 1e6 <= bar <= 1e6 + SLACK_US and 3e6 <= foo <= 3e6 + 2 * SLACK_US
@@ -59,7 +54,7 @@ def test_nested_verbose(runner):
     """Golden `smoketest_default`: 24 events."""
     assert run(runner, "perfflow_nested").stdout == NESTED_OUTPUT
     path = only_file(runner)
-    events = strict(path)
+    events = perfflow(path)
     pid = events[0]["pid"]
     assert path.name == f"perfflow.array.{HOST}.{pid}.pfw"
     assert sequence(events) == NESTED * 4
@@ -71,7 +66,7 @@ def test_nested_verbose(runner):
 def test_nested_compact(runner):
     """Golden `smoketest_compact`: 12 events, inner ones first; each inside the one that called it."""
     run(runner, "perfflow_nested", PERFFLOW_OPTIONS="log-event=Compact")
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == [("X", "bas"), ("X", "bar"), ("X", "foo")] * 4
     assert all(list(event) == ["name", "cat", "pid", "tid", "ts", "ph", "dur"] for event in events)
     for bas, bar, foo in zip(*[iter(events)] * 3):
@@ -93,7 +88,7 @@ def test_nested_compact(runner):
 def test_nested_with_usage(mode, expected, runner):
     """Golden `smoketest_cpumem_*`: two counters, then the X or E."""
     run(runner, "perfflow_nested", PERFFLOW_OPTIONS=f"cpu-mem-usage=True:log-event={mode}")
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == expected * 4
     counters = [event for event in events if event["ph"] == "C"]
     for used, over in zip(counters[::2], counters[1::2]):
@@ -104,8 +99,17 @@ def test_nested_with_usage(mode, expected, runner):
 
 def test_nested_as_object(runner):
     run(runner, "perfflow_nested", PERFFLOW_OPTIONS="log-format=Object")
-    whole = strict(only_file(runner, "perfflow.object.*"))
-    assert sequence(whole["traceEvents"]) == NESTED * 4 and whole["displayTimeUnit"] == "us"
+    path = only_file(runner, "perfflow.object.*")
+    assert sequence(perfflow(path)) == NESTED * 4
+    assert path.read_text().startswith('{\n  "displayTimeUnit": "us",')
+
+
+@pytest.mark.parametrize("form", ["Array", "Object"])
+def test_closed_on_request(form, runner):
+    """The original knows no such option and ignores it."""
+    run(runner, "perfflow_nested", PERFFLOW_OPTIONS=f"log-close=True:log-format={form}")
+    whole = json.loads(only_file(runner).read_text())
+    assert sequence(whole["traceEvents"] if form == "Object" else whole) == NESTED * 4
 
 
 def test_nested_disabled(runner):
@@ -124,7 +128,7 @@ def test_nested_under_weft_run(runner):
 
 def test_critical_path(runner):
     assert run(runner, "perfflow_critical_path").stdout == "Inside main\n" + "foo\n" * 4
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == [("B", "foo"), ("E", "foo")] * 4
     assert all(1e6 <= duration <= 1e6 + SLACK_US for _, duration in spans(events))
 
@@ -132,7 +136,7 @@ def test_critical_path(runner):
 def test_sync_events(runner):
     """Golden `direct`."""
     assert run(runner, "perfflow_sync_events").stdout == "hello\n"
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == [("B", "main"), ("B", "foo"), ("E", "foo"), ("E", "main")]
     assert {event["cat"] for event in events} == {"perfflow_sync_events.py"}
     assert all(2e6 <= duration <= 2e6 + SLACK_US for _, duration in spans(events))
@@ -141,7 +145,7 @@ def test_sync_events(runner):
 def test_async_events(runner):
     """Golden `future_direct`; the ids of beginning and end are the same."""
     assert run(runner, "perfflow_async_events").stdout == "True\nhello\n"
-    events = strict(only_file(runner))
+    events = perfflow(only_file(runner))
     assert sequence(events) == [("B", "foo"), ("b", "bar"), ("e", "bar"), ("E", "foo")]
     begin, end = events[1:3]
     assert begin["id"] == end["id"] and begin["tid"] == end["tid"] != events[0]["tid"]

@@ -47,6 +47,15 @@ class CheckTrace(unittest.TestCase):
     def test_missing_bracket(self):
         self.check(SOUND.removeprefix("[\n"), 2, 1, "expected 2 slices, Perfetto shows 0")
 
+    def test_lists_of_perfflowaspect(self):
+        """As the original and its stand-in write them: open; and closed, as `log-close=True` wants them."""
+        fixtures = CHECK.parents[2] / "crates/standalone/tests/fixtures/perfflow"
+        for name, slices in (("c-smoketest_verbose", 12), ("python-smoketest_compact", 12)):
+            text = (fixtures / f"{name}.pfw").read_text()
+            self.assertTrue(text.endswith(",\n"))
+            self.check(text, slices, 0, f"{slices} slices")
+            self.check(text.removesuffix(",\n") + "\n]\n", slices, 0, f"{slices} slices")
+
     def test_torn_gzip(self):
         self.check(gzip.compress(SOUND.encode())[:-20], 2, 1, "cannot load it")
 

@@ -1,6 +1,6 @@
-//! What `annotate("…")` says: `@critical_path(pointcut='around', scope='io', flow='in')`.
+//! What `annotate("…")` says: `@critical_path(pointcut='around', scope='io', flow='in', category='solver')`.
 //!
-//! The grammar is PerfFlowAspect's, read strictly. There, characters that mean nothing are skipped, so that every foreign annotation is an
+//! The grammar is PerfFlowAspect's with a category, read strictly. There, characters that mean nothing are skipped, so that every foreign annotation is an
 //! empty one of its own; here they are errors, and what does not look like ours is left alone.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! assign     = "pointcut" "=" "'" ("around" | "before" | "after") ["_async"] "'"
 //!            | "scope" "=" "'" { any character but ' and \ | "\" any character } "'"
 //!            | "flow" "=" "'" ("in" | "out" | "inout" | "outin") "'"
+//!            | "category" "=" as for scope
 //! ```
 //! Blanks, tabs and line ends may stand between the parts. A key that is given again replaces what it said before.
 
@@ -91,6 +92,8 @@ pub(crate) struct Annotation {
     pub(crate) pointcut: Pointcut,
     pub(crate) scope: Option<String>,
     pub(crate) flow: Flow,
+    /// In place of the one that the runtime gives events.
+    pub(crate) category: Option<String>,
 }
 
 /// Why an annotation cannot be read: a part of a sentence.
@@ -214,12 +217,12 @@ impl<'a> Rest<'a> {
     /// Reads one assignment; which it was, for messages.
     fn assign(&mut self, to: &mut Annotation) -> Result<&'static str, Wrong> {
         let key = self.word();
-        let key = match ["pointcut", "scope", "flow"].into_iter().find(|known| *known == key) {
+        let key = match ["pointcut", "scope", "flow", "category"].into_iter().find(|known| *known == key) {
             Some(key) => key,
             None if key.is_empty() => {
-                return Err(Wrong(format!("`pointcut`, `scope` or `flow` is missing{}", self.found())));
+                return Err(Wrong(format!("`pointcut`, `scope`, `flow` or `category` is missing{}", self.found())));
             }
-            None => return Err(Wrong(format!("`{key}` is none of `pointcut`, `scope` and `flow`"))),
+            None => return Err(Wrong(format!("`{key}` is none of `pointcut`, `scope`, `flow` and `category`"))),
         };
         self.expect("=", key)?;
         let value = self.quoted(key)?;
@@ -227,6 +230,8 @@ impl<'a> Rest<'a> {
         match key {
             "pointcut" => to.pointcut = Pointcut::from_name(value).ok_or_else(|| one_of(&Pointcut::NAMES))?,
             "flow" => to.flow = Flow::from_name(value).ok_or_else(|| one_of(&Flow::NAMES[1..]))?,
+            // Without a text there is none, as in Python.
+            "category" => to.category = Some(value.to_owned()).filter(|text| !text.is_empty()),
             _ => to.scope = Some(value.to_owned()),
         }
         Ok(key)
@@ -311,6 +316,26 @@ mod tests {
     }
 
     #[test]
+    fn categories() {
+        let of = |text: &str| {
+            let mut read = Annotation::default();
+            read.read(text).map(|()| read.category)
+        };
+        for (text, expected) in [
+            ("@critical_path()", None),
+            ("@critical_path(category='io')", Some("io")),
+            ("@critical_path(pointcut='before', category = 'größe, x', scope='s')", Some("größe, x")),
+            ("@critical_path(category='a') @critical_path(category='b')", Some("b")),
+            ("@critical_path(category='a', category='')", None),
+        ] {
+            assert_eq!(of(text), Ok(expected.map(str::to_owned)), "{text}");
+        }
+        check("@critical_path(pointcut='after', category='io')", Ok(("after", "NA", "NA")));
+        check("@critical_path(category=io)", Err("needs single quotes"));
+        check("@critical_path(categories='io')", Err("`categories` is none of"));
+    }
+
+    #[test]
     fn later_keys_replace_earlier_ones() {
         check("@critical_path(pointcut='before') @critical_path(scope='x')", Ok(("before", "x", "NA")));
         check("@critical_path(pointcut='before', pointcut='after')", Ok(("after", "NA", "NA")));
@@ -322,7 +347,7 @@ mod tests {
         check("@critical_path(pointcut=\"around\")", Err("needs single quotes"));
         check("@critical_path(pointcut='around',)", Err("is missing, where `)` stands"));
         check("@critical_path", Err("`(` is missing after `@critical_path`"));
-        check("@critical_path(", Err("`pointcut`, `scope` or `flow` is missing"));
+        check("@critical_path(", Err("`pointcut`, `scope`, `flow` or `category` is missing"));
         check("@critical_path()!", Err("not `!`"));
         check("@critical_path(pointcut='around'", Err("missing after pointcut"));
         check("@critical_path(flow='NA')", Err("flow cannot be 'NA', only in, out, inout, outin"));

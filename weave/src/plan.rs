@@ -18,7 +18,6 @@ pub(crate) struct Woven {
     /// Its readable name.
     pub(crate) name: String,
     pub(crate) asked: Annotation,
-    pub(crate) category: Option<String>,
     /// Where the annotation or else the function stands; 0 when nobody knows.
     pub(crate) line: u32,
 }
@@ -132,7 +131,7 @@ fn annotated(module: Module, resolvers: &HashSet<Value>) -> Vec<Woven> {
                 places.insert(function, woven.len());
                 let symbol = llvm::name(function);
                 let name = name::readable(&symbol);
-                woven.push(Woven { function, symbol, name, asked, category: None, line });
+                woven.push(Woven { function, symbol, name, asked, line });
             }
         }
     }
@@ -190,8 +189,8 @@ fn by_wish(function: Value, file: &str, wishes: &Wishes) -> Option<Woven> {
     if wishes.rules.excludes(&candidate) {
         return None;
     }
-    let large_enough = || (wishes.all != 0 && instructions >= wishes.all).then(<(Annotation, Option<String>)>::default);
-    let (asked, category) = wishes.rules.find(&candidate).or_else(large_enough)?;
+    let large_enough = || (wishes.all != 0 && instructions >= wishes.all).then(Annotation::default);
+    let asked = wishes.rules.find(&candidate).or_else(large_enough)?;
     let line = llvm::LLVMGetSubprogram(function).map_or(0, |place| llvm::LLVMDISubprogramGetLine(place));
-    Some(Woven { function, symbol, name, asked, category, line })
+    Some(Woven { function, symbol, name, asked, line })
 }

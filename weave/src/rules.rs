@@ -103,16 +103,16 @@ impl Rules {
         candidate.is_named_by(&self.exclude)
     }
 
-    /// What the first rule that names it asks for, and the category that it gives.
-    pub(crate) fn find(&self, candidate: &Candidate<'_>) -> Option<(Annotation, Option<String>)> {
+    /// What the first rule that names it asks for.
+    pub(crate) fn find(&self, candidate: &Candidate<'_>) -> Option<Annotation> {
         let rule = self.weave.iter().find(|rule| {
             candidate.is_named_by(&rule.functions)
                 && !candidate.is_named_by(&rule.exclude)
                 && candidate.instructions >= rule.at_least as usize
                 && (rule.files.is_empty() || rule.files.iter().any(|pattern| matches(pattern, candidate.file)))
         })?;
-        let annotation = Annotation { pointcut: rule.pointcut.0, scope: rule.scope.clone(), flow: rule.flow.0 };
-        Some((annotation, rule.category.clone()))
+        let (scope, category) = (rule.scope.clone(), rule.category.clone());
+        Some(Annotation { pointcut: rule.pointcut.0, scope, flow: rule.flow.0, category })
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
         let rules: Rules = toml::from_str(TEXT).expect("rules");
         let candidate = Candidate { name, symbol, file, instructions };
         let found = rules.find(&candidate).filter(|_| !rules.excludes(&candidate));
-        assert_eq!(found.map(|(annotation, _)| annotation.pointcut.name()), expected, "{name}");
+        assert_eq!(found.map(|annotation| annotation.pointcut.name()), expected, "{name}");
     }
 
     #[test]
@@ -159,10 +159,10 @@ mod tests {
     fn all_that_a_rule_says_is_kept() {
         let rules: Rules = toml::from_str(TEXT).expect("rules");
         let of = |name, file| rules.find(&Candidate { name, symbol: name, file, instructions: 50 });
-        let plain = Annotation::default();
-        assert_eq!(of("inflate", "/inflate.c"), Some((plain, Some("zlib".to_owned()))));
-        let (annotation, category) = of("ns::f", "").expect("a rule");
-        assert_eq!((annotation.scope.as_deref(), annotation.flow, category), (Some("s"), Flow::OutIn, None));
+        let of_zlib = Annotation { category: Some("zlib".to_owned()), ..Annotation::default() };
+        assert_eq!(of("inflate", "/inflate.c"), Some(of_zlib));
+        let Annotation { scope, flow, category, .. } = of("ns::f", "").expect("a rule");
+        assert_eq!((scope.as_deref(), flow, category), (Some("s"), Flow::OutIn, None));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Runtime {
         let fields = [
             self.text(&woven.name),
             self.number(self.int64, 0),
-            self.text_or_null(woven.category.as_deref()),
+            self.text_or_null(asked.category.as_deref()),
             self.number(self.int64, 0),
             self.text_or_null(asked.scope.as_deref()),
             self.text_or_null(file.as_deref()),
@@ -149,7 +149,8 @@ impl Runtime {
             (When::Around, Flow::In | Flow::Out) => Flow::None,
             (_, flow) => flow,
         };
-        let module = self.identifier.clone();
+        // The original's category is the module that the function stands in.
+        let module = asked.category.clone().unwrap_or_else(|| self.identifier.clone());
         let mut arguments = |flow: Flow| {
             vec![
                 self.number(self.int32, u64::from(asked.pointcut.is_async)),

@@ -61,8 +61,8 @@ pub(crate) fn run() -> Result<(), String> {
     if broken == 0 { Ok(()) } else { Err(format!("tidy: {broken} finding(s)")) }
 }
 
-/// Directories with Rust sources: the workspace, and the two workspaces beside it that need more than a stable toolchain or LLVM.
-const RUST_TOPS: [&str; 4] = ["crates", "xtask", "weave", "fuzz"];
+/// Directories with Rust sources: the workspace, and the workspaces beside it that need LLVM, another toolchain, or what is only there to be measured.
+const RUST_TOPS: [&str; 5] = ["crates", "xtask", "weave", "fuzz", "bench"];
 
 /// A Rust file of the project, as the source rules see it.
 struct Source {

@@ -224,7 +224,7 @@ fn submit() {}
 #[weftline::critical_path(pointcut = "after_async", scope = "job-7", name = "job")]
 fn completed() {}
 
-#[weftline::critical_path(pointcut = "around_async")]
+#[weftline::critical_path(pointcut = "around_async", category = "io")]
 fn whole() {
     thread::sleep(Duration::from_millis(2));
 }

@@ -239,8 +239,8 @@ impl Args {
         large.add(key, argument);
     }
 
-    pub(crate) fn put_usage(&mut self, from: Usage, to: Usage) {
-        self.put(0, Argument::Usage(from, to));
+    pub(crate) fn put_usage(&mut self, table: &Table, from: Usage) {
+        crate::front::used_since(table, from, |key, value| self.put(key, value));
     }
 
     /// All of them, packed.

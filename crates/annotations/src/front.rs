@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use crate::args::Args;
 pub use weftline_recorder::annotation::{Argument, Event, Kind, MAX_PAYLOAD, Payload, Usage};
 use weftline_recorder::table::on;
-pub use weftline_recorder::table::{Table, binding};
+pub use weftline_recorder::table::{Table, binding, wants};
 
 /// The recorder's clock.
 #[inline(always)]
@@ -48,6 +48,36 @@ pub fn usage(table: &Table) -> Usage {
 #[inline(always)]
 pub fn wanted_usage(table: &Table) -> Option<Usage> {
     (table.wants_usage.load(Ordering::Relaxed) != 0).then(|| usage(table))
+}
+
+/// Tells what was used since a reading: hands `put` keys and values, to add to the arguments of an event. With the feature `gpu` also how NVIDIA's GPUs
+/// are used, where that is wanted and there are any.
+#[cold]
+pub fn used_since(table: &Table, from: Usage, mut put: impl FnMut(u32, Argument<'_>)) {
+    let to = usage(table);
+    put(0, Argument::Usage(from, to));
+    // No process has no memory: in a sandbox nothing may be asked.
+    #[cfg(feature = "gpu")]
+    if to.rss != 0
+        && let Some(gpu) = gpu(table)
+    {
+        put(intern(table, b"gpu_busy_pct"), Argument::UInt(u64::from(gpu.busy_pct)));
+        put(intern(table, b"gpu_memory_bytes"), Argument::UInt(gpu.memory_bytes));
+    }
+}
+
+/// By an address that the compiler does not know: what a library of others' might do in a case of its own is kept out of what calls this.
+#[cfg(feature = "gpu")]
+fn gpu(table: &Table) -> Option<crate::gpu::Reading> {
+    std::hint::black_box(crate::gpu::now as fn(&Table) -> Option<crate::gpu::Reading>)(table)
+}
+
+/// From now on spans of this process tell the use of NVIDIA's GPUs, whether or not the program has loaded anything that knows them. False where there
+/// is none that NVML would tell of.
+#[cfg(feature = "gpu")]
+pub fn ask_gpu(table: &Table) -> bool {
+    table.wants_usage.fetch_or(wants::GPU, Ordering::Relaxed);
+    gpu(table).is_some()
 }
 
 /// What an event tells besides its arguments.

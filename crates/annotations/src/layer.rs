@@ -90,7 +90,7 @@ impl Kept {
             append(&mut args, &self.args);
         }
         if let Some(from) = entry.usage {
-            args.put_usage(from, front::usage(self.table));
+            args.put_usage(self.table, from);
         }
         if std::thread::panicking() {
             put_beside(&mut args, ERROR.id(self.table), Argument::Text(b"panic"));

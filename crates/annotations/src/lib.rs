@@ -15,6 +15,7 @@
 //!
 //! - [`span!`], [`instant!`], [`counter!`], [`meta!`] annotate a place; [`macro@trace`] and [`macro@critical_path`] a function.
 //! - [`Traced`] times a future by its polls and by its whole life; the attributes use it for `async fn`.
+//! - With the feature `gpu`, spans under `weft run --span-usage` tell the use of NVIDIA's GPUs as well.
 //! - With the feature `tracing`, `layer()` makes spans of the crate `tracing` appear as well.
 //! - [`front`] is for those who build a front-end for another language on this crate; [`recorder`] finds the process's one recorder.
 #![deny(unsafe_code)]
@@ -23,6 +24,8 @@ mod args;
 mod critical;
 pub mod front;
 mod future;
+#[cfg(feature = "gpu")]
+mod gpu;
 #[cfg(feature = "tracing")]
 pub mod layer;
 mod macros;

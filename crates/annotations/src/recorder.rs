@@ -78,6 +78,16 @@ pub fn load(library: &Path) -> Result<&'static Table, String> {
     Ok(table)
 }
 
+/// Is a library of this name in the process? Nothing is loaded.
+#[cfg(feature = "gpu")]
+pub(crate) fn is_loaded(name: &CStr) -> bool {
+    // SAFETY: asks the loader for a library that is there already, and gives it back.
+    unsafe {
+        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        !handle.is_null() && libc::dlclose(handle) == 0
+    }
+}
+
 fn loader_says() -> String {
     // SAFETY: `dlerror` gives null or a string that stays until the thread's next call of the loader.
     let text = unsafe { libc::dlerror().as_ref().map(|text| CStr::from_ptr(text)) };

@@ -92,7 +92,7 @@ impl Open {
             return;
         }
         if let Some(from) = self.usage {
-            self.args.put_usage(from, front::usage(self.table));
+            self.args.put_usage(self.table, from);
         }
         if std::thread::panicking() {
             self.args.put(front::intern(self.table, b"error"), front::Argument::Text(b"panic"));

@@ -1,6 +1,6 @@
 # find_package(Weft) defines:
 #   Weft::weft           libweft.so, weft.h, weft.hpp
-#   Weft::weft_static    the same as libweft.a
+#   Weft::weft_static    the same as libweft.a, where that is installed
 #   Weft::dftracer_core  the drop-in for programs annotated for DFTracer
 #   Weft::perfflow_runtime  the drop-in for programs woven for PerfFlowAspect
 
@@ -21,10 +21,14 @@ function(_weft_library target kind location)
     endif()
 endfunction()
 
-_weft_library(Weft::weft SHARED "${_weft_prefix}/lib/libweft.so" "${_weft_prefix}/include")
-_weft_library(Weft::weft_static STATIC "${_weft_prefix}/lib/libweft.a" "${_weft_prefix}/include")
-set_target_properties(Weft::weft_static PROPERTIES INTERFACE_LINK_LIBRARIES "gcc_s;util;rt;pthread;m;dl;c")
-_weft_library(Weft::dftracer_core SHARED "${_weft_compat}/lib/libdftracer_core.so" "${_weft_compat}/include")
+# By the names that programs load: in a Python package, which cannot hold links, those without a version are texts for the linker.
+_weft_library(Weft::weft SHARED "${_weft_prefix}/lib/libweft.so.0" "${_weft_prefix}/include")
+# A Python package has no static library.
+if(EXISTS "${_weft_prefix}/lib/libweft.a")
+    _weft_library(Weft::weft_static STATIC "${_weft_prefix}/lib/libweft.a" "${_weft_prefix}/include")
+    set_target_properties(Weft::weft_static PROPERTIES INTERFACE_LINK_LIBRARIES "gcc_s;util;rt;pthread;m;dl;c")
+endif()
+_weft_library(Weft::dftracer_core SHARED "${_weft_compat}/lib/libdftracer_core.so.4.3.0" "${_weft_compat}/include")
 _weft_library(Weft::perfflow_runtime SHARED "${_weft_compat}/lib/libperfflow_runtime.so")
 
 unset(_weft_prefix)

@@ -87,6 +87,7 @@ fn perfflow_answer() -> c_int {
     bit(options.log_enable, answer::ENABLED)
         | bit(options.log_event == LogEvent::Compact, answer::COMPACT)
         | bit(options.cpu_mem_usage, answer::USAGE)
+        | bit(options.gpu_usage, answer::GPU)
 }
 
 fn begin_perfflow() -> bool {

@@ -71,7 +71,8 @@ impl Span {
     fn put_usage(&mut self) {
         // SAFETY: `begin` took a reading where it set `has_usage`.
         let from = unsafe { self.usage.assume_init() };
-        self.args.put(0, Argument::Usage(from, front::usage(self.table)));
+        let args = &mut self.args;
+        front::used_since(self.table, from, |key, value| args.put(key, value));
     }
 }
 

@@ -129,21 +129,20 @@ impl Woven {
         let reading =
             unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Reading>((token & VALUE) as usize)) };
         if let Some(table) = table.filter(|table| (epoch_bits(front::epoch(table)) ^ token) >> EPOCH_SHIFT == 0) {
-            let used = Argument::Usage(reading.usage, front::usage(table));
             // SAFETY: the caller's word.
-            unsafe { self.tell_span(table, reading.start, front::now(table), way, Some(used)) };
+            unsafe { self.tell_span(table, reading.start, front::now(table), way, Some(reading.usage)) };
         }
     }
 
     #[inline(never)]
-    unsafe fn tell_span(&self, table: &Table, start: u64, end: u64, way: Way, used: Option<Argument<'_>>) {
+    unsafe fn tell_span(&self, table: &Table, start: u64, end: u64, way: Way, used_since: Option<Usage>) {
         // SAFETY: the caller's word.
         let ((name, category), mut args) = unsafe { (self.names(table), self.scope_argument(table)) };
         if way == Way::Thrown {
             args.put(text::name(table, b"error"), Argument::Text(b"exception"));
         }
-        if let Some(used) = used {
-            args.put(0, used);
+        if let Some(from) = used_since {
+            front::used_since(table, from, |key, value| args.put(key, value));
         }
         let (kind, id) = match self.is_async {
             0 => (Kind::Span, 0),

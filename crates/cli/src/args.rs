@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use weftline_analysis::condition::Condition;
 use weftline_analysis::hlm::ViewType;
 use weftline_analysis::presets::Preset;
+use weftline_drain::DrainError;
 
 pub(crate) use collect::{CollectArgs, parse_interval};
 pub(crate) use top::TopArgs;
@@ -145,19 +146,23 @@ pub(crate) struct RunArgs {
     /// Let others read the run, as far as the umask does [default: it is for you alone]
     #[arg(long)]
     pub(crate) share: bool,
+    /// Keep no arguments of command lines, only the programs' names [default: arguments are kept, secrets masked]
+    #[arg(long)]
+    pub(crate) no_args: bool,
     /// Name of the run [default: the program's]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Keep only events on paths that match (may be repeated; ** crosses directories)
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
     pub(crate) include: Vec<String>,
     /// Leave out events on paths that match
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
     pub(crate) exclude: Vec<String>,
     /// Record processes and annotations, no I/O calls
     #[arg(long)]
     pub(crate) no_io: bool,
-    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span)
+    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span), and in programs that use CUDA how
+    /// busy the GPUs are
     #[arg(long)]
     pub(crate) span_usage: bool,
     /// Keep at most this much trace on this node, dropping the oldest (500M, 2G)
@@ -179,7 +184,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_interval)]
     pub(crate) sample: Duration,
     /// Take no samples
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sample")]
     pub(crate) no_sample: bool,
     /// Also record what the kernel saw: system calls of any program, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
     #[arg(long)]
@@ -187,8 +192,8 @@ pub(crate) struct RunArgs {
     /// Print no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The program and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    /// The program and its arguments; the first word that is no option begins it
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -401,7 +406,7 @@ pub(crate) struct WeaveArgs {
     #[arg(long, conflicts_with = "print_flags")]
     pub(crate) setup: bool,
     /// The compiler and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present_any = ["setup", "print_flags"], value_name = "COMPILER")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["setup", "print_flags"], value_name = "COMPILER")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -443,6 +448,9 @@ pub(crate) struct EnvArgs {
     /// Let others read the run, as far as the umask does [default: it is for you alone]
     #[arg(long)]
     pub(crate) share: bool,
+    /// Keep no arguments of command lines, only the programs' names [default: arguments are kept, secrets masked]
+    #[arg(long)]
+    pub(crate) no_args: bool,
     /// How to write the variables
     #[arg(long, value_enum, default_value_t = Syntax::Sh)]
     pub(crate) syntax: Syntax,
@@ -466,7 +474,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, conflicts_with = "command")]
     pub(crate) parts: bool,
     /// The program that you want to trace
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -484,7 +492,27 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number: f64 = digits.parse().map_err(|_| "use a number such as 500M or 1.5G".to_string())?;
     let bytes = number * f64::from(1u32 << (unit % 30)) * if unit >= 30 { (1u64 << 30) as f64 } else { 1.0 };
-    if bytes < 1_048_576.0 { Err("at least 1M is needed".into()) } else { Ok(bytes as u64) }
+    match bytes {
+        // Not a number is neither.
+        _ if bytes >= MOST_BYTES => Err("no disk holds that much".into()),
+        _ if bytes >= 1_048_576.0 => Ok(bytes as u64),
+        _ => Err("at least 1M is needed".into()),
+    }
+}
+
+/// An exbibyte.
+const MOST_BYTES: f64 = (1u64 << 60) as f64;
+
+fn parse_glob(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty and would match nothing".into());
+    }
+    match weftline_drain::check_patterns(&[text.to_owned()]) {
+        Ok(()) => Ok(text.to_owned()),
+        // Its own words repeat the pattern, and so does the parser.
+        Err(DrainError::Pattern { source, .. }) => Err(source.kind().to_string()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_preset(name: &str) -> Result<Preset, String> {
@@ -517,7 +545,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => number * 3600.0,
         _ => return Err("use us, ms, s, m or h behind the number".into()),
     };
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+    Duration::try_from_secs_f64(seconds).map_err(|_| "use a time that is not negative and not endless".to_string())
 }
 
 #[cfg(test)]
@@ -537,6 +565,9 @@ mod tests {
             ("weft run -- ls -q --json", vec!["ls", "-q", "--json"]),
             ("weft run -q ls -q", vec!["ls", "-q"]),
             ("weft run -q -- -odd -- x", vec!["-odd", "--", "x"]),
+            ("weft run ls -l --max-sise", vec!["ls", "-l", "--max-sise"]),
+            ("weft run ls -- -l", vec!["ls", "--", "-l"]),
+            ("weft run --name x --no-io env A=B ls", vec!["env", "A=B", "ls"]),
         ] {
             let Command::Run(run) = Options::try_parse_from(line.split(' ')).expect(line).command else {
                 panic!("{line}")
@@ -547,10 +578,39 @@ mod tests {
     }
 
     #[test]
+    fn mistyped_options_are_no_programs() {
+        for (line, hint) in [
+            ("weft run --max-sise 5G -- ls", "--max-size"),
+            ("weft run --inclde /data/** ls", "--include"),
+            ("weft run -z ls", "-z"),
+            ("weft run --include [ -- ls", "unclosed character class"),
+            ("weft run --exclude {a ls", "unclosed alternate group"),
+            ("weft run --max-size 1e300G ls", "no disk"),
+            ("weft run --max-size nan ls", "use a number"),
+            ("weft run --wait-limit -1s ls", "-1"),
+            ("weft run --wait-limit=-1s ls", "not negative"),
+            ("weft run --sample 1s --no-sample ls", "--no-sample"),
+            ("weft weave --al=5 -- clang", "--all"),
+            ("weft doctor --part ls", "--parts"),
+            ("weft env --shre", "--share"),
+            ("weft collect --intervall 1s", "--interval"),
+        ] {
+            let error = Options::try_parse_from(line.split(' ')).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(hint), "{line}: {error}");
+        }
+    }
+
+    #[test]
     fn sizes_and_times() {
-        for (text, expected) in
-            [("1M", Some(1 << 20)), ("1.5G", Some(3 << 29)), ("2GiB", Some(2 << 30)), ("7", None), ("1X", None)]
-        {
+        for (text, expected) in [
+            ("1M", Some(1 << 20)),
+            ("1.5G", Some(3 << 29)),
+            ("2GiB", Some(2 << 30)),
+            ("7", None),
+            ("1X", None),
+            ("1e400", None),
+        ] {
             assert_eq!(parse_size(text).ok(), expected, "{text}");
         }
         assert_eq!(parse_duration("200ms"), Ok(Duration::from_millis(200)));

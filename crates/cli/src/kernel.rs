@@ -57,9 +57,9 @@ impl Watch {
     }
 }
 
-/// Puts the tracepoints in place; says why where that is not possible.
+/// Puts the tracepoints in place; says why where that is not possible, and returns that too.
 #[cfg(feature = "kernel")]
-pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Option<Watch> {
+pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Result<Watch, String> {
     use weftline_collect::kernel::Options;
     use weftline_collect::kernel::recording::Recording;
     use weftline_collect::own::Own;
@@ -69,19 +69,19 @@ pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Option<Watch> {
             for absent in recording.absent() {
                 say(&format!("this kernel does not tell everything: {absent}"));
             }
-            Some(Watch { recording })
+            Ok(Watch { recording })
         }
         Err(error) => {
             say(&format!("without --kernel: {error}"));
-            None
+            Err(error.to_string())
         }
     }
 }
 
 /// Says how to get what was asked for.
 #[cfg(not(feature = "kernel"))]
-pub(crate) fn start(_run: &Path, say: &mut dyn FnMut(&str)) -> Option<Watch> {
-    let remedy = crate::parts::remedy(crate::parts::Part::Kernel);
-    say(&format!("without --kernel: this weft was built without it; {remedy} adds it"));
-    None
+pub(crate) fn start(_run: &Path, say: &mut dyn FnMut(&str)) -> Result<Watch, String> {
+    let why = format!("this weft was built without it; {} adds it", crate::parts::remedy(crate::parts::Part::Kernel));
+    say(&format!("without --kernel: {why}"));
+    Err(why)
 }

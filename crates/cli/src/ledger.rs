@@ -2,20 +2,24 @@
 //!
 //! The kernel keeps `rchar` and `wchar` per process (`/proc/PID/io`): bytes that passed through read-like and write-like calls,
 //! including those of children that the process waited for. A process's own bytes are the difference between the end and
-//! the start of its image, less what its reaped children brought in. The whole tree's total is what arrived at the
+//! the start of its image, less what its reaped children brought in. The whole run's total ([`total`]) is what arrived at the
 //! supervisor when it waited for the program; it contains static, untraced and short-lived programs as well.
 //!
 //! Streams are accounted where the program asked (`fread`, `fprintf`), not where their buffers were filled, so they may differ
-//! from the kernel's count in either direction; the ledger names them when they do.
+//! from the kernel's count in either direction; the ledger names them when they do. What the kernel does not count at all ([`unseen`]) it
+//! names always.
 //!
 //! Where the kernel was asked as well (`--kernel`), [`kernel`] holds each program's bytes against those of the hooks.
 
 mod kernel;
+mod total;
+mod unseen;
 
 use serde::Serialize;
 use weftline_format::manifest::{ProcessRecord, SupervisorRecord};
 
 pub(crate) use kernel::KernelLine;
+pub(crate) use unseen::Unseen;
 
 /// Bytes in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -31,13 +35,21 @@ pub(crate) struct Direction {
 impl Direction {
     /// Bytes that the kernel counted and the trace does not explain.
     pub(crate) fn gap(self) -> u64 {
-        self.kernel.saturating_sub(self.traced + self.before)
+        self.kernel.saturating_sub(self.traced.saturating_add(self.before))
     }
 
-    /// Share of the kernel's count that was seen, in percent.
-    pub(crate) fn percent(self) -> f64 {
-        let countable = self.kernel.saturating_sub(self.before);
-        if countable == 0 { 100.0 } else { (self.traced.min(countable) as f64 / countable as f64) * 100.0 }
+    /// What the kernel counted while the hooks were there; nothing where its numbers contradict each other, or what is in the trace.
+    pub(crate) fn countable(self) -> Option<u64> {
+        match self.kernel.saturating_sub(self.before) {
+            0 if self.traced > 0 || self.before - self.kernel > SLACK => None,
+            countable => Some(countable),
+        }
+    }
+
+    /// Share of the kernel's count that was seen, in percent; nothing where there is no count to have a share of.
+    pub(crate) fn percent(self) -> Option<f64> {
+        let countable = self.countable().filter(|bytes| *bytes > 0)?;
+        Some((self.traced.min(countable) as f64 / countable as f64) * 100.0)
     }
 }
 
@@ -56,55 +68,59 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Ledger {
     pub(crate) lines: Vec<Line>,
-    /// The tree as the supervisor saw it; nothing while the run is open.
+    /// All processes together; nothing while the run is open.
     pub(crate) tree_read: Option<Direction>,
     pub(crate) tree_write: Option<Direction>,
+    /// What programs did past the hooks, whether or not bytes are missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unseen: Vec<Unseen>,
     /// What the kernel told of each program (`--kernel`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) kernel: Vec<KernelLine>,
 }
 
+impl Ledger {
+    /// Programs whose transfers no counter shows: the share of the bytes that was seen is not known.
+    pub(crate) fn uncounted(&self) -> impl Iterator<Item = &Unseen> {
+        self.unseen.iter().filter(|unseen| unseen.uncounted)
+    }
+
+    /// The shares in percent of bytes read and written; nothing where they are not known.
+    pub(crate) fn percent(&self) -> (Option<f64>, Option<f64>) {
+        let known = self.uncounted().next().is_none();
+        let share = |direction: Option<Direction>| direction.filter(|_| known).and_then(Direction::percent);
+        (share(self.tree_read), share(self.tree_write))
+    }
+}
+
+/// By so much counters that were read one after the other may contradict each other.
+const SLACK: u64 = 1024;
 /// Below this, a gap is the noise of programs that look into /proc or read a few lines at their start.
 const NOTABLE: u64 = 64 << 10;
 
 fn traced(process: &ProcessRecord) -> (u64, u64) {
     let bytes = process.traced;
-    (bytes.posix_read + bytes.stdio_read + bytes.other_read, bytes.posix_write + bytes.stdio_write + bytes.other_write)
+    let sum = |parts: [u64; 3]| parts.into_iter().fold(0, u64::saturating_add);
+    (
+        sum([bytes.posix_read, bytes.stdio_read, bytes.other_read]),
+        sum([bytes.posix_write, bytes.stdio_write, bytes.other_write]),
+    )
 }
 
 /// Makes the ledger of all supervisors' records.
 pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
-    let mut out = Ledger { kernel: kernel::lines(records), ..Ledger::default() };
+    let mut out = Ledger { kernel: kernel::lines(records), unseen: unseen::of(records), ..Ledger::default() };
     for record in records {
-        let mut read = Direction::default();
-        let mut write = Direction::default();
         let mut images: Vec<&ProcessRecord> = record.processes.iter().collect();
         images.sort_by_key(|process| (process.pid, process.started_ns));
-        let mut previous: Option<&ProcessRecord> = None;
-        for process in images {
-            let bytes = traced(process);
-            read.traced += bytes.0;
-            write.traced += bytes.1;
-            // Counters go on across exec: what lies between two images of one process is the loader's. A new process starts at zero.
-            let since = previous
-                .filter(|before| before.pid == process.pid && before.pidns == process.pidns)
-                .and_then(|before| before.io);
-            if let Some(io) = process.io {
-                read.before += io.start.rchar.saturating_sub(since.map_or(0, |io| io.end.rchar));
-                write.before += io.start.wchar.saturating_sub(since.map_or(0, |io| io.end.wchar));
-            }
-            previous = Some(process);
-            out.lines.push(line(process, &record.processes));
-        }
-        if let Some(tree) = record.tree_io {
-            for (slot, kernel, seen) in
-                [(&mut out.tree_read, tree.rchar, read), (&mut out.tree_write, tree.wchar, write)]
-            {
+        out.lines.extend(images.iter().map(|process| line(process, &record.processes)));
+        if let Some((read, write)) = total::of(record, &images) {
+            for (slot, more) in [(&mut out.tree_read, read), (&mut out.tree_write, write)] {
                 let sum = slot.get_or_insert_default();
                 *sum = Direction {
-                    kernel: sum.kernel + kernel,
-                    traced: sum.traced + seen.traced,
-                    before: sum.before + seen.before,
+                    kernel: sum.kernel.saturating_add(more.kernel),
+                    traced: sum.traced.saturating_add(more.traced),
+                    before: sum.before.saturating_add(more.before),
                 };
             }
         }
@@ -155,6 +171,7 @@ fn reasons(
     for (name, count) in &process.drops {
         out.push(format!("{count} events lost: {name}"));
     }
+    out.extend(unseen::always(process).map(|habit| habit.words.to_owned()));
     if read.is_none() {
         out.push("the kernel's counters could not be read (killed, restricted, or no /proc)".into());
         return out;
@@ -166,9 +183,7 @@ fn reasons(
     if !notable {
         return out;
     }
-    for habit in &process.habits {
-        out.push(habit.clone());
-    }
+    out.extend(unseen::of_gaps(process));
     if process.traced.stdio_read + process.traced.stdio_write > 0 {
         out.push("streams are counted where the program asked, not where their buffers were filled".into());
     }
@@ -189,48 +204,4 @@ fn reasons(
 }
 
 #[cfg(test)]
-mod tests {
-    use weftline_format::manifest::{IoCount, IoSpan, TracedBytes};
-
-    use super::*;
-
-    fn process(pid: u32, start: u64, end: u64, read: u64) -> ProcessRecord {
-        ProcessRecord {
-            pid,
-            started_ns: start as i64,
-            io: Some(IoSpan { start: IoCount { rchar: start, wchar: 0 }, end: IoCount { rchar: end, wchar: 0 } }),
-            traced: TracedBytes { posix_read: read, ..TracedBytes::default() },
-            ..ProcessRecord::default()
-        }
-    }
-
-    #[test]
-    fn bytes_of_children_and_of_the_loader_are_not_gaps() {
-        let mut parent = process(1, 1_000, 3_000_000, 500_000);
-        parent.reaped_io = Some(IoCount { rchar: 2_499_000, wchar: 0 });
-        // One process, two images: the second's loader read 1,500 bytes.
-        let first = process(2, 0, 10_000, 10_000);
-        let second = process(2, 11_500, 2_499_000, 2_487_500);
-        let record = SupervisorRecord {
-            processes: vec![parent, first, second],
-            tree_io: Some(IoCount { rchar: 3_000_000, wchar: 0 }),
-            ..SupervisorRecord::default()
-        };
-        let ledger = ledger(&[record]);
-        let gaps: Vec<u64> = ledger.lines.iter().map(|line| line.read.expect("counted").gap()).collect();
-        assert_eq!(gaps, [0, 0, 0]);
-        let tree = ledger.tree_read.expect("counted");
-        assert_eq!((tree.before, tree.gap(), tree.percent()), (2_500, 0, 100.0));
-        assert!(ledger.lines.iter().all(|line| line.reasons.is_empty()));
-    }
-
-    #[test]
-    fn a_gap_has_a_reason() {
-        let mut mapped = process(3, 0, 1 << 20, 0);
-        mapped.habits = vec!["io_uring".into()];
-        let plain = process(4, 0, 1 << 20, 0);
-        let ledger = ledger(&[SupervisorRecord { processes: vec![mapped, plain], ..SupervisorRecord::default() }]);
-        assert_eq!(ledger.lines[0].reasons, ["io_uring"]);
-        assert_eq!(ledger.lines[1].reasons.len(), 1);
-    }
-}
+mod tests;

@@ -1,9 +1,13 @@
 //! Where the library lies that `weft run` injects.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use weftline_standalone::LIBRARY_VARIABLE;
+
+use crate::usage::Usage;
 
 /// File name of the library.
 pub(crate) const LIBRARY: &str = "libweft_preload.so";
@@ -12,9 +16,17 @@ pub(crate) const LIBRARY: &str = "libweft_preload.so";
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os(LIBRARY_VARIABLE).filter(|value| !value.is_empty()) {
         let path = PathBuf::from(given);
-        return path
-            .canonicalize()
-            .with_context(|| format!("{LIBRARY_VARIABLE} names {}, which cannot be used", path.display()));
+        // The loader would complain of it in every program.
+        let found = path.canonicalize().and_then(|path| File::open(&path).map(|_| path));
+        let wrong = |why: &dyn Display| {
+            Usage::error(format!("{LIBRARY_VARIABLE} names {}, which cannot be used: {why}", path.display()))
+        };
+        return match found {
+            Ok(found) if found.is_dir() => Err(wrong(&"it is a directory")),
+            Ok(found) if has_separator(&found) => Err(wrong(&NO_SEPARATOR)),
+            Ok(found) => Ok(found),
+            Err(error) => Err(wrong(&error)),
+        };
     }
     let command = std::env::current_exe().context("cannot find out where weft itself lies")?;
     let directory = command.parent().unwrap_or(&command);
@@ -25,15 +37,18 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
     ];
     for place in &places {
         if let Ok(found) = place.canonicalize() {
-            // The loader splits LD_PRELOAD at both; there is no way to quote them.
-            if found.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
-                bail!(
-                    "{} has a colon or a space in its path, which LD_PRELOAD cannot express; install weft elsewhere",
-                    found.display()
-                );
+            if has_separator(&found) {
+                bail!("{}: {NO_SEPARATOR}; install weft elsewhere", found.display());
             }
             return Ok(found);
         }
     }
     bail!("{LIBRARY} is neither beside {} nor in ../lib/weftline; set {LIBRARY_VARIABLE}", command.display())
+}
+
+const NO_SEPARATOR: &str = "its path has a colon or a space, which LD_PRELOAD cannot express";
+
+/// The loader splits LD_PRELOAD at both; there is no way to quote them.
+fn has_separator(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' '))
 }

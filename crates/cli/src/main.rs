@@ -3,8 +3,9 @@
 //! `args` parses the command line; each verb is one file in `commands` that calls a library and prints. Data goes to stdout,
 //! talk to stderr. This crate is the only place for `anyhow`, printing and exit codes.
 //!
-//! Exit codes: `weft run` returns the program's own (128+N when a signal ended it, 126 and 127 as a shell would for a program
-//! that cannot be started); `weft weave` becomes the compiler. Every other verb: 0 fine, 1 failure or a gate not met, 2 wrong usage.
+//! Exit codes: `weft run` returns the program's own, dies by the signal that ended the program, and ends with 126 or 127 as a shell would for a program
+//! that cannot be started; `weft weave` becomes the compiler. Every other verb: 0 fine, 1 failure or a gate not met. 2 is wrong usage, found before
+//! anything starts.
 
 mod args;
 mod commands;
@@ -20,6 +21,7 @@ mod signals;
 mod summary;
 mod terminal;
 mod top;
+mod usage;
 mod weaving;
 
 use std::io::{ErrorKind, Write};
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weft: {}", terminal::chain(&error));
-            ExitCode::FAILURE
+            if error.is::<usage::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

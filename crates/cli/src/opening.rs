@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use weftline_format::manifest::SupervisorRecord;
 use weftline_index::progress::Bar;
-use weftline_index::{OpenOptions, Run};
+use weftline_index::{IndexError, OpenOptions, Run};
 
 use crate::args::OpenArgs;
 use crate::commands::recover;
-use crate::{memory, rundir};
+use crate::{memory, rundir, summary, terminal};
 
 /// What was named, or the newest run.
 pub(crate) fn named(args: &OpenArgs) -> anyhow::Result<Vec<PathBuf>> {
@@ -32,7 +33,20 @@ pub(crate) fn open(args: &OpenArgs) -> anyhow::Result<Run> {
         threads: args.threads.map(usize::from),
         progress: Arc::new(Bar::default()),
     };
-    Run::open(&named, &options).context("cannot open")
+    Run::open(&named, &options).map_err(explained).context("cannot open")
+}
+
+/// A run without events has a reason, and its supervisors know it.
+fn explained(error: IndexError) -> anyhow::Error {
+    let IndexError::NoTraces { path } = &error else { return error.into() };
+    let (records, _) = SupervisorRecord::read_all(path);
+    let totals = summary::Totals::of(&records);
+    let reasons = if totals.failures.is_empty() { totals.untraced } else { totals.failures };
+    match (rundir::is_run(path), reasons.is_empty()) {
+        (true, false) => anyhow!("{} holds no events: {}", path.display(), terminal::printable(&reasons.join("; "))),
+        (true, true) => anyhow!("{} holds no events; `weft check` tells what is known of it", path.display()),
+        (false, _) => error.into(),
+    }
 }
 
 /// Columns of the terminal.

@@ -7,10 +7,13 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
-use weftline_format::manifest::{KERNEL_END, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc};
-use weftline_format::secrets;
+use anyhow::{Context, anyhow, bail};
+use weftline_format::manifest::{
+    KERNEL_END, ManifestError, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc,
+};
+use weftline_format::secrets::Arguments;
 
+use crate::usage::{self, Usage};
 use crate::{args, launcher};
 
 /// Where runs without `-o` go.
@@ -41,13 +44,15 @@ pub(crate) fn create(
     name: Option<&str>,
     command: &[OsString],
     share: bool,
+    arguments: Arguments,
 ) -> anyhow::Result<Created> {
     let created_ns = now_ns();
     let program = command
         .first()
         .map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
-    // `python3 train.py` is known by its script.
-    let script = command.get(1).filter(|_| program.starts_with("python")).map(|script| script.to_string_lossy());
+    // `python3 train.py` is known by its script, unless arguments are nobody's business.
+    let tells = program.starts_with("python") && arguments != Arguments::Omitted;
+    let script = command.get(1).filter(|_| tells).map(|script| script.to_string_lossy());
     let shown = name.map(str::to_owned).unwrap_or_else(|| match script {
         Some(script) if script.ends_with(".py") => {
             Path::new(&*script).file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -66,13 +71,11 @@ pub(crate) fn create(
         Some(output) => output.to_owned(),
         None => Path::new(RUNS).join(format!("{}-{}-{}", utc::compact(created_ns), safe(&shown), &id[..4])),
     };
-    make(&directory, share).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
-    let directory =
-        directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
+    let directory = make(&directory, share)?;
     let manifest = RunManifest {
         id,
         name: shown,
-        command: secrets::masked(command.iter().map(|word| word.to_string_lossy().into_owned())),
+        command: arguments.kept(command.iter().map(|word| word.to_string_lossy().into_owned())),
         cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
         created: utc::rfc3339(created_ns),
         created_ns,
@@ -82,12 +85,8 @@ pub(crate) fn create(
         tool_version: format!("weft {}", args::VERSION),
         ..RunManifest::default()
     };
-    match manifest.create(&directory) {
-        Err(error) if error.kind() != Some(io::ErrorKind::AlreadyExists) => {
-            Err(error).with_context(|| format!("cannot use the run directory {}", directory.display()))
-        }
-        _ => Ok(Created { directory, notice }),
-    }
+    begin(&manifest, &directory)?;
+    Ok(Created { directory, notice })
 }
 
 /// Makes the directory of a run that is sampled, or joins the run that is there: collectors share it with each other and with programs.
@@ -97,6 +96,7 @@ pub(crate) fn join(
     node: &str,
     stage: Option<&str>,
     share: bool,
+    arguments: Arguments,
 ) -> anyhow::Result<PathBuf> {
     let created_ns = now_ns();
     let fresh = random_id()?;
@@ -105,13 +105,11 @@ pub(crate) fn join(
         (None, Some(id)) => Path::new(RUNS).join(id),
         (None, None) => Path::new(RUNS).join(format!("{}-collect-{}", utc::compact(created_ns), &fresh[..4])),
     };
-    make(&directory, share).with_context(|| format!("cannot make the run directory {}", directory.display()))?;
-    let directory =
-        directory.canonicalize().with_context(|| format!("cannot use the run directory {}", directory.display()))?;
+    let directory = make(&directory, share)?;
     let manifest = RunManifest {
         id: id.map_or(fresh, str::to_owned),
         name: "collect".into(),
-        command: secrets::masked(std::env::args_os().map(|word| word.to_string_lossy().into_owned())),
+        command: arguments.kept(std::env::args_os().map(|word| word.to_string_lossy().into_owned())),
         cwd: std::env::current_dir().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
         created: utc::rfc3339(created_ns),
         created_ns,
@@ -121,29 +119,47 @@ pub(crate) fn join(
         tool_version: format!("weft {}", args::VERSION),
         ..RunManifest::default()
     };
-    match manifest.create(&directory) {
-        Err(error) if error.kind() != Some(io::ErrorKind::AlreadyExists) => {
-            Err(error).with_context(|| format!("cannot use the run directory {}", directory.display()))
-        }
-        _ => Ok(directory),
+    begin(&manifest, &directory)?;
+    Ok(directory)
+}
+
+/// Writes `run.json`, unless another node or rank has.
+fn begin(manifest: &RunManifest, directory: &Path) -> anyhow::Result<()> {
+    match manifest.create(directory) {
+        Err(error) if error.kind() == Some(io::ErrorKind::AlreadyExists) => Ok(()),
+        Err(ManifestError::Io { source, .. }) => Err(unusable("use", directory, &source)),
+        other => Ok(other?),
     }
 }
 
-/// Makes a run directory: for its owner alone, or for whom the umask lets in. One that is there keeps its mode; files follow it.
-fn make(directory: &Path, share: bool) -> anyhow::Result<()> {
+/// What to say of a directory that the system refuses: wrong usage, unless there is only no room.
+fn unusable(verb: &str, directory: &Path, source: &io::Error) -> anyhow::Error {
+    let what = format!("cannot {verb} the run directory {}: {source}", directory.display());
+    match usage::is_wrong_place(source) {
+        true => Usage::error(format!("{what}; name another place with -o")),
+        false => anyhow!(what),
+    }
+}
+
+/// Makes a run directory: for its owner alone, or for whom the umask lets in. One that is there keeps its mode; files follow it. Its whole path.
+fn make(directory: &Path, share: bool) -> anyhow::Result<PathBuf> {
+    let refused = |source: io::Error| unusable("make", directory, &source);
     if directory.starts_with(RUNS)
         && let Ok(data) = fs::symlink_metadata(RUNS)
         && ![0, rustix::process::geteuid().as_raw()].contains(&data.uid())
     {
-        bail!("{RUNS} here belongs to another user, who could exchange the run; name another place with -o");
+        return Err(Usage::error(format!(
+            "{RUNS} here belongs to another user, who could exchange the run; name another place with -o"
+        )));
     }
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent)?;
+        fs::create_dir_all(parent).map_err(refused)?;
     }
     match DirBuilder::new().mode(if share { 0o777 } else { 0o700 }).create(directory) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
-        made => Ok(made?),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+        made => made.map_err(refused)?,
     }
+    directory.canonicalize().map_err(|source| unusable("use", directory, &source))
 }
 
 /// A run whose supervisors have all ended and left nothing to recover. Collectors do not count: a program may come to be traced while it

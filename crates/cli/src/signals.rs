@@ -168,6 +168,66 @@ pub(crate) fn stop_self() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
+/// Ends this command by the signal that ended the program, as if there were no command in between. Returns where that is not possible: the
+/// first process of a pid namespace is not killed by its own signals.
+pub(crate) fn die_by(signal: libc::c_int) {
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit and the set are ours; the other calls take numbers. Nothing runs after this that needs the old handlers.
+    unsafe {
+        // The program has left its core; one of ours would be written over it, or be taken for it. A core that goes to a pipe is made whatever the
+        // limit says, unless the process may not be dumped.
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut only = std::mem::zeroed();
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, signal);
+        libc::kill(libc::getpid(), signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
+    }
+}
+
+/// A signal as people know it: `SIGSEGV`, `SIGRTMIN+3`.
+pub(crate) fn name(signal: i32) -> String {
+    let named = NAMES.iter().find(|(number, _)| *number == signal).map(|(_, name)| (*name).to_owned());
+    let real_time = || {
+        let first = libc::SIGRTMIN();
+        (first..=libc::SIGRTMAX()).contains(&signal).then(|| match signal - first {
+            0 => "SIGRTMIN".to_owned(),
+            more => format!("SIGRTMIN+{more}"),
+        })
+    };
+    named.or_else(real_time).unwrap_or_else(|| format!("signal {signal}"))
+}
+
+const NAMES: [(i32, &str); 25] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGPWR, "SIGPWR"),
+    (libc::SIGSYS, "SIGSYS"),
+    (libc::SIGTTIN, "SIGTTIN"),
+    (libc::SIGTTOU, "SIGTTOU"),
+];
+
 /// CPU time in nanoseconds of all children that were waited for.
 pub(crate) fn children_cpu_ns() -> u64 {
     // SAFETY: rusage is plain data which the call fills in.
@@ -210,6 +270,25 @@ impl PidFile {
             }
             libc::close(directory);
             made
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        for (signal, expected) in [
+            (9, "SIGKILL".to_owned()),
+            (11, "SIGSEGV".to_owned()),
+            (libc::SIGRTMIN(), "SIGRTMIN".to_owned()),
+            (libc::SIGRTMIN() + 3, "SIGRTMIN+3".to_owned()),
+            (0, "signal 0".to_owned()),
+            (777, "signal 777".to_owned()),
+        ] {
+            assert_eq!(name(signal), expected);
         }
     }
 }

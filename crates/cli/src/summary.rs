@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use weftline_format::manifest::{CallTotal, FileTotal, SampleRecord, SpanTotal, State, SupervisorRecord};
 
-use crate::ledger::{self, Direction};
+use crate::ledger::{self, Direction, Ledger, Unseen};
+use crate::signals;
 use crate::terminal::{self, Paint};
 
 /// All supervisors' records of a run, added up.
@@ -23,6 +24,8 @@ pub(crate) struct Totals {
     pub(crate) dropped_members: u64,
     pub(crate) dropped_events: u64,
     pub(crate) untraced: Vec<String>,
+    /// Why tracing failed on our side.
+    pub(crate) failures: Vec<String>,
     pub(crate) open: bool,
 }
 
@@ -71,7 +74,12 @@ impl Totals {
                     *losses.entry(reason.clone()).or_insert(0) += count;
                 }
                 if let Some(reason) = &process.untraced {
-                    *untraced.entry(format!("{}: {reason}", ledger::program(process))).or_default() += 1;
+                    // Programs that found no room to say who they are have one record together.
+                    let what = match ledger::program(process) {
+                        name if name.is_empty() => reason.clone(),
+                        name => format!("{name}: {reason}"),
+                    };
+                    *untraced.entry(what).or_default() += 1;
                 }
             }
         }
@@ -99,6 +107,7 @@ impl Totals {
                 .into_iter()
                 .map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what })
                 .collect(),
+            failures: records.iter().filter_map(failure).collect(),
             open: records.iter().any(|record| record.state == State::Open),
         }
     }
@@ -107,6 +116,42 @@ impl Totals {
     pub(crate) fn lost(&self) -> u64 {
         self.losses.values().sum()
     }
+}
+
+/// Why a supervisor's program was not traced though it should have been. Besides what the supervisor says of itself: a program that ended without
+/// a word, traced or not, is one that the library never came to.
+fn failure(record: &SupervisorRecord) -> Option<String> {
+    let silent = || {
+        let ended = record.exit.is_some() && record.state == State::Complete;
+        let known = record.processes.iter().any(|process| process.ppid == record.pid || process.untraced.is_some());
+        (ended && !known).then(|| {
+            "the program left no record: it ended before its first call, or its loader refused the library".to_owned()
+        })
+    };
+    record.failure.clone().or_else(silent)
+}
+
+/// How the program ended: `status 3`, `SIGKILL (signal 9)`; of several, each way with their number.
+fn endings(records: &[SupervisorRecord]) -> Option<String> {
+    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
+    for exit in records.iter().filter_map(|record| record.exit) {
+        let way = match (exit.code, exit.signal) {
+            (_, Some(signal)) => format!("killed by {} (signal {signal})", signals::name(signal)),
+            (Some(code), None) => format!("exit status {code}"),
+            (None, None) => continue,
+        };
+        *ways.entry(way).or_default() += 1;
+    }
+    let many = records.len() > 1;
+    let told = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
+    Some(told.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+}
+
+/// The most memory that one process had, and which.
+fn peak(records: &[SupervisorRecord]) -> Option<String> {
+    let processes = records.iter().flat_map(|record| &record.processes);
+    let most = processes.max_by_key(|process| process.max_rss).filter(|process| process.max_rss > 0)?;
+    Some(format!("{} at most in one process ({})", terminal::bytes(most.max_rss), ledger::program(most)))
 }
 
 /// The summary as text.
@@ -140,6 +185,16 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
             terminal::time(totals.drain_cpu_ns)
         ),
     );
+    if let Some(peak) = peak(records) {
+        row("memory", &terminal::printable(&peak));
+    }
+    if let Some(ending) = endings(records) {
+        let fine = records.iter().filter_map(|record| record.exit).all(|exit| exit.code == Some(0));
+        row("ended", &if fine { ending } else { paint.strong(&ending) });
+    }
+    for failure in &totals.failures {
+        row("untraced", &paint.bad(&terminal::printable(failure)));
+    }
     row(
         "traced",
         &format!(
@@ -170,12 +225,20 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
         );
     }
     let ledger = ledger::ledger(records);
-    row("coverage", &coverage(ledger.tree_read, ledger.tree_write));
-    for untraced in totals.untraced.iter().take(5) {
-        row("untraced", &terminal::printable(untraced));
+    row("coverage", &coverage(&ledger));
+    let unseen: Vec<String> = ledger.unseen.iter().map(Unseen::sentence).collect();
+    for absent in records.iter().filter_map(|record| record.kernel.as_ref()).flat_map(|kernel| &kernel.absent) {
+        row("kernel", &paint.strong(&format!("--kernel does not tell: {}", terminal::printable(absent))));
     }
-    if totals.untraced.len() > 5 {
-        row("untraced", &format!("… and {} more; weft check lists them", totals.untraced.len() - 5));
+    // What failed as a whole was said above.
+    let untraced = if totals.failures.is_empty() { &totals.untraced[..] } else { &[] };
+    for (label, sentences) in [("unseen", &unseen[..]), ("untraced", untraced)] {
+        for sentence in sentences.iter().take(5) {
+            row(label, &terminal::printable(sentence));
+        }
+        if sentences.len() > 5 {
+            row(label, &format!("… and {} more; weft check lists them", sentences.len() - 5));
+        }
     }
     if totals.open {
         row("open", "processes of this run are still running; weft info shows them when they are done");
@@ -221,18 +284,23 @@ fn sampled(samples: &SampleRecord) -> String {
     text
 }
 
-/// `99.8% of 1.2 GiB read, 100% of 34 MiB written`
-pub(crate) fn coverage(read: Option<Direction>, write: Option<Direction>) -> String {
+/// `99.8% of 1.2 GiB read, 100% of 34 MiB written, as the kernel counts`
+pub(crate) fn coverage(ledger: &Ledger) -> String {
     let part = |direction: Option<Direction>, verb: &str| {
-        direction.map(|direction| {
-            let countable = direction.kernel.saturating_sub(direction.before);
-            let percent = (direction.percent() * 10.0).floor() / 10.0;
-            format!("{percent}% of {} {verb}", terminal::bytes(countable))
+        direction.map(|direction| match (direction.countable(), direction.percent()) {
+            (Some(countable), Some(percent)) => {
+                format!("{}% of {} {verb}", (percent * 10.0).floor() / 10.0, terminal::bytes(countable))
+            }
+            (Some(_), None) => format!("nothing {verb}"),
+            (None, _) => format!("unknown what was {verb}"),
         })
     };
-    match (part(read, "read"), part(write, "written")) {
-        (Some(read), Some(write)) => format!("{read}, {write}, as the kernel counts"),
-        _ => "not known before the run is complete".into(),
+    let (Some(read), Some(write)) = (part(ledger.tree_read, "read"), part(ledger.tree_write, "written")) else {
+        return "not known before the run is complete".into();
+    };
+    match ledger.uncounted().next() {
+        Some(_) => format!("unknown: bytes went where no counter shows them; of the rest {read}, {write}"),
+        None => format!("{read}, {write}, as the kernel counts"),
     }
 }
 

@@ -99,7 +99,8 @@ impl<C: Clock> Collector<C> {
         let limit = raise_open_files();
         let follower = Follower::new(options.follow.clone(), &options.roots)?;
         let groups = Groups::open(&options.follow.groups, &options.roots, began)?;
-        let (writer, session) = SampleWriter::create(&options.run, &own, &options.command, began.real_ns)?;
+        let command = options.arguments.kept(options.command.iter().cloned());
+        let (writer, session) = SampleWriter::create(&options.run, &own, &command, began.real_ns)?;
         let events = epoll::create(CreateFlags::CLOEXEC).map_err(CollectError::system("an event queue"))?;
         clock.start(options.interval).map_err(|source| CollectError::System { what: "a timer", source })?;
         let watch = |source: rustix::fd::BorrowedFd<'_>, data| {
@@ -111,7 +112,8 @@ impl<C: Clock> Collector<C> {
         if let Some(sentinels) = follower.sentinel_events() {
             watch(sentinels, SENTINEL)?;
         }
-        let targets = Targets::new(&options.roots, &own, began, Crowd::new(limit), options.exit_records);
+        let (crowd, arguments) = (Crowd::new(limit), options.arguments);
+        let targets = Targets::new(&options.roots, &own, began, crowd, options.exit_records, arguments);
         let mut collector = Collector {
             options,
             own,

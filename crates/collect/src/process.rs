@@ -26,6 +26,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
+use weftline_format::secrets::Arguments;
 
 use crate::read::{Kept, growth, keyed, lines, percent, within};
 use crate::roots::Roots;
@@ -71,6 +72,7 @@ pub struct Totals {
 pub struct ProcessSampler {
     identity: Identity,
     roots: Roots,
+    arguments: Arguments,
     /// `/proc/PID`; what is opened below it is this process's or fails, whoever has its id meanwhile.
     directory: OwnedFd,
     /// None when descriptors ran out: then it is opened each time.
@@ -105,17 +107,23 @@ const STANDSTILL_NS: i64 = 1_000_000_000;
 impl ProcessSampler {
     /// Opens the process's files.
     pub fn open(roots: &Roots, pid: u32) -> io::Result<ProcessSampler> {
+        ProcessSampler::open_keeping(roots, pid, Arguments::Masked)
+    }
+
+    /// Opens the process's files; so much of its command line is kept.
+    pub fn open_keeping(roots: &Roots, pid: u32, arguments: Arguments) -> io::Result<ProcessSampler> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(roots.proc.join(pid.to_string()), flags, Mode::empty())?;
         let mut buffer = vec![0; 4096];
         let stat = keep(&directory, "stat")?;
         let first = read_stat(stat.as_ref(), &directory, &mut buffer)?;
         let image = first.image;
-        let identity = identity::read(roots, pid, &directory, &first);
+        let identity = identity::read(roots, pid, &directory, &first, arguments);
         Ok(ProcessSampler {
             cpu: CpuTime::new(roots, pid),
             identity,
             roots: roots.clone(),
+            arguments,
             // Absent where the kernel was built without it, refused for other users' processes.
             io: keep(&directory, "io").ok().flatten(),
             stat,
@@ -203,7 +211,7 @@ impl ProcessSampler {
         if stat.image != self.image {
             self.image = stat.image;
             self.execs = self.execs.wrapping_add(1);
-            self.identity = identity::read(&self.roots, self.identity.pid, &self.directory, &stat);
+            self.identity = identity::read(&self.roots, self.identity.pid, &self.directory, &stat, self.arguments);
             self.describe(at.end_ns, sink);
         }
         self.totals.user_ns = stat.user_ns;

@@ -68,6 +68,8 @@ pub struct Outcome {
     pub survivors: Vec<Survivor>,
     /// Events that were left out because of `include` and `exclude`.
     pub filtered: u64,
+    /// Things the user should hear since the last [`Drain::take_messages`].
+    pub messages: Vec<String>,
 }
 
 /// What the poller remembers of an arena.
@@ -134,7 +136,7 @@ impl Drain {
         let cpu_start = sys::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let patterns = Patterns { include: given.include, exclude: given.exclude };
         let filter = Filter::new(&patterns)?;
-        Settings { patterns, ..Settings::default() }.write(&live.directory)?;
+        Settings { patterns, arguments: live.arguments, ..Settings::default() }.write(&live.directory)?;
         let host = live.host.clone();
         let shared = Arc::new(Shared {
             run: run.to_owned(),
@@ -302,7 +304,8 @@ impl Drain {
             self.live.control.get().heartbeat.store(0, Ordering::Relaxed);
         }
         let filtered = self.entries.iter().map(|entry| entry.filtered).sum();
-        Ok(Outcome { record, survivors, filtered })
+        let messages = self.take_messages();
+        Ok(Outcome { record, survivors, filtered, messages })
     }
 
     /// Drains until only the living are left; who they are.

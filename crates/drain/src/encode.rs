@@ -121,12 +121,16 @@ impl Encoder {
         }
     }
 
-    /// Begins a member of an image.
-    pub(crate) fn begin(&mut self, identity: &Identity, sequence: u64) {
+    /// Begins a member of an image; `again` where its file has the process's name already.
+    pub(crate) fn begin(&mut self, identity: &Identity, sequence: u64, again: bool) {
         self.lines.clear();
         self.facts = MemberFacts { from_ns: i64::MAX, ..MemberFacts::default() };
         self.member += 1;
-        Identity { seq: sequence, ..identity.clone() }.write(&mut self.lines);
+        let identity = Identity { seq: sequence, ..identity.clone() };
+        match again {
+            true => identity.write_again(&mut self.lines),
+            false => identity.write(&mut self.lines),
+        }
     }
 
     /// The member's text so far.

@@ -41,6 +41,11 @@ impl Filter {
     }
 }
 
+/// Whether the patterns of [`DrainOptions`](crate::DrainOptions) are such, before anything is made for a run.
+pub fn check_patterns(patterns: &[String]) -> Result<()> {
+    compile(patterns).map(drop)
+}
+
 fn compile(patterns: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
@@ -76,6 +81,20 @@ mod tests {
         check(&["/data/**"], &["**/*.tmp"], "/data/a/b.tmp", false);
         check(&["**/*.{bin,dat}"], &[], "/x/y.dat", true);
         check(&["pipe:*"], &[], "pipe:[17]", true);
+    }
+
+    #[test]
+    fn patterns_are_checked_beforehand() {
+        for (pattern, wrong) in [
+            ("/data/**", ""),
+            ("", ""),
+            ("[", "unclosed character class"),
+            ("{a,b", "unclosed alternate group"),
+            ("[z-a]", "invalid range"),
+        ] {
+            let why = check_patterns(&[pattern.to_owned()]).err().map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!((why.contains(wrong), why.is_empty()), (true, wrong.is_empty()), "{pattern}: {why}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use weftline_format::identity::{Identity, held};
-use weftline_format::secrets;
+use weftline_format::secrets::Arguments;
 
 use crate::arena::{Arena, SlotFacts};
 use crate::output::{HEAD, TraceFile};
@@ -61,14 +61,21 @@ impl Image {
     }
 
     /// Reads a slot that is in use. `start` is the process's start in clock ticks since boot, where the kernel could be asked.
-    pub(crate) fn read(arena: &Arc<Arena>, slot: u32, host: &Host, timeline: &Timeline, start: Option<u64>) -> Image {
+    pub(crate) fn read(
+        arena: &Arc<Arena>,
+        slot: u32,
+        host: &Host,
+        timeline: &Timeline,
+        start: Option<u64>,
+        arguments: Arguments,
+    ) -> Image {
         let facts = arena.slot_facts(slot);
         let tag = tag_of(&facts);
         let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
         let command = text(facts.command);
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
-        let cmd = secrets::masked(words.take(WORDS_MAX).map(held));
+        let cmd = arguments.kept(words.take(WORDS_MAX).map(held));
         let exe = path(facts.exe);
         let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {

@@ -24,7 +24,7 @@
 //! | `output`, `budget` | members to files, the shared file of short images, the size limit |
 //! | `timeline` | clock ticks to nanoseconds |
 //! | `totals`, `journal`, `record` | statistics, per image on disk, and the manifest made of them |
-//! | `procfs` | what the kernel says about processes |
+//! | `procfs`, `runtime` | what the kernel says about processes, and their files about programs |
 //! | `recover`, `written` | leftovers, and what is in files already |
 //! | `unsupervised` | programs that record themselves |
 //! | [`glance`] | a run in progress, looked at by somebody who does not drain it |
@@ -52,6 +52,7 @@ mod procfs;
 mod record;
 mod recover;
 mod room;
+mod runtime;
 mod stop;
 mod system;
 mod timeline;
@@ -67,6 +68,7 @@ mod tests;
 pub use arena::guard::install as survive_cut_files;
 pub use drain::{Drain, DrainOptions, Outcome, Survivor};
 pub use error::DrainError;
+pub use filter::check_patterns;
 pub use glance::Glance;
 pub use live::{Live, LiveOptions, Place};
 pub use procfs::tree_io;

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use weftline_format::files;
 use weftline_format::identity::held;
 use weftline_format::manifest::{RECORD_DIR, RunManifest};
+use weftline_format::secrets::Arguments;
 use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
 use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, options};
@@ -72,6 +73,8 @@ pub struct LiveOptions {
     pub unsupervised: bool,
     /// Where arenas are to lie.
     pub place: Place,
+    /// How much of command lines is kept.
+    pub arguments: Arguments,
     /// Growth limit: pieces of 4 MiB per arena. By default 128 where a supervisor empties them, and all there can be where none does.
     pub max_pieces: Option<usize>,
 }
@@ -102,6 +105,7 @@ pub struct Live {
     pub(crate) host: Host,
     pub(crate) session: u32,
     pub(crate) started_ns: i64,
+    pub(crate) arguments: Arguments,
     /// Held for as long as the drain lives.
     _lock: File,
 }
@@ -109,7 +113,7 @@ pub struct Live {
 impl Live {
     /// Makes the live directory of this process for a run.
     pub fn create(run: &Path, given: &LiveOptions) -> Result<Live> {
-        Live::create_with(run, given, &Settings::default())
+        Live::create_with(run, given, &Settings { arguments: given.arguments, ..Settings::default() })
     }
 
     pub(crate) fn create_with(run: &Path, given: &LiveOptions, settings: &Settings) -> Result<Live> {
@@ -167,7 +171,8 @@ impl Live {
             started_ns,
         };
         write_json(&pointer, &pointed)?;
-        Ok(Live { directory, pointer, control, clock, host, session, started_ns, _lock: lock })
+        let arguments = settings.arguments;
+        Ok(Live { directory, pointer, control, clock, host, session, started_ns, arguments, _lock: lock })
     }
 
     /// What `WEFT_LIVE` must say.
@@ -192,6 +197,7 @@ fn named(run_id: &str) -> [u8; RUN_ID_MAX] {
 #[serde(default)]
 pub(crate) struct Settings {
     pub patterns: Patterns,
+    pub arguments: Arguments,
     /// No image goes to the file that short ones share.
     pub separate_files: bool,
     /// For whoever publishes the files.

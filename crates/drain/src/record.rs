@@ -1,10 +1,14 @@
 //! Manifests: what is known of an image when it ends, and of the run when the drain does.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
+use weftline_format::text::path_bytes;
 use weftline_recorder::elf::VERDICT_NAMES;
 use weftline_recorder::layout::{Control, KernelIo, LOSS_NAMES, Loss, REFUSAL_NAMES, habits};
 
@@ -13,6 +17,7 @@ use crate::image::Image;
 use crate::journal::Entry;
 use crate::paths;
 use crate::procfs;
+use crate::runtime;
 use crate::timeline::Timeline;
 use crate::totals::{FileSums, SpanSums, TOP_FILES, Totals};
 
@@ -38,6 +43,11 @@ const HABITS: [(u32, &str); 9] = [
     (habits::SOCKETS, "sockets"),
     (habits::SPLICE, "splice"),
 ];
+
+/// What a mapped io_uring is called.
+const RING: &[u8] = b"anon_inode:[io_uring]";
+/// The habit of programs that Go linked.
+const GO: &str = "go";
 
 /// What the drain saw of a process from outside before it was gone.
 #[derive(Clone, Debug)]
@@ -95,10 +105,14 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
     if image.arena.is_damaged() {
         *process.drops.entry(CUT.to_owned()).or_default() += 1;
     }
-    process.habits =
-        HABITS.iter().filter(|(bit, _)| end.habits & bit != 0).map(|(_, name)| (*name).to_owned()).collect();
+    // The ring is mapped like a file, which hooks may see before anybody finds its descriptor.
+    let ring = if totals.files.has(RING) { habits::IO_URING } else { 0 };
+    let found = HABITS.iter().filter(|(bit, _)| (end.habits | ring) & bit != 0);
+    process.habits = found.map(|(_, name)| (*name).to_owned()).collect();
     process.sampled_io = end.io_end == KernelIo::UNKNOWN;
-    let counted = if process.sampled_io { last.sampled } else { Some(end.io_end) };
+    process.recorder_read = end.own_reads;
+    // Of a process that was killed before anybody looked, its own look at the start is the last one.
+    let counted = if process.sampled_io { last.sampled.or(Some(image.facts.io_start)) } else { Some(end.io_end) };
     if let (Some(start), Some(end)) = (procfs::counted(image.facts.io_start), counted.and_then(procfs::counted)) {
         process.io = Some(IoSpan { start, end });
     }
@@ -237,11 +251,34 @@ pub(crate) fn fill(
     for entry in entries {
         by_pid.entry(entry.process.pid).or_default().push(&entry.process);
     }
+    let mut go: HashMap<String, bool> = HashMap::new();
     for (process, entry) in record.processes.iter_mut().zip(entries) {
         process.reaped_io = reaped_io(entry, &by_pid);
+        if has_gap(process) && *go.entry(process.exe.clone()).or_insert_with(|| is_go(&process.exe)) {
+            process.habits.push(GO.to_owned());
+        }
     }
     record.processes.extend(given);
     record.processes.sort_by(|a, b| (a.started_ns, a.pid, &a.nonce).cmp(&(b.started_ns, b.pid, &b.nonce)));
+}
+
+/// Whether the kernel counted more for a process itself than its trace holds.
+fn has_gap(process: &ProcessRecord) -> bool {
+    let Some(io) = process.io else { return false };
+    let (reaped, traced) = (process.reaped_io.unwrap_or_default(), process.traced);
+    let gap =
+        |start: u64, end: u64, reaped: u64, traced: u64| end.saturating_sub(start).saturating_sub(reaped) > traced;
+    let read = traced.posix_read.saturating_add(traced.stdio_read);
+    let write = traced.posix_write.saturating_add(traced.stdio_write);
+    process.untraced.is_none()
+        && !process.habits.iter().any(|habit| habit == GO)
+        && (gap(io.start.rchar, io.end.rchar, reaped.rchar, read)
+            || gap(io.start.wchar, io.end.wchar, reaped.wchar, write))
+}
+
+fn is_go(exe: &str) -> bool {
+    let path = path_bytes(exe);
+    exe.starts_with('/') && runtime::is_go(Path::new(OsStr::from_bytes(&path)))
 }
 
 /// What the kernel added to a process's counters for the children that it waited for: each child's counters at its end,
@@ -251,14 +288,19 @@ fn reaped_io(parent: &Entry, by_pid: &HashMap<u32, Vec<&ProcessRecord>>) -> Opti
         return None;
     }
     let mut sum = IoCount::default();
-    for reaped in &parent.reaped {
+    // A wait that tells of a stop, or only looks, names a child that another one will name again.
+    let mut counted: HashSet<(u32, &str)> = HashSet::new();
+    for reaped in parent.reaped.iter().rev() {
         let images = by_pid.get(&reaped.pid).map_or(&[][..], |images| images);
         let is_child =
             |child: &&&ProcessRecord| child.nonce != parent.process.nonce && child.started_ns <= reaped.at_ns;
         let last = images.iter().filter(is_child).max_by_key(|child| child.started_ns);
-        if let Some(io) = last.and_then(|child| child.io) {
-            sum.rchar += io.end.rchar;
-            sum.wchar += io.end.wchar;
+        if let Some(child) = last
+            && counted.insert((child.pid, child.nonce.as_str()))
+            && let Some(io) = child.io
+        {
+            sum.rchar = sum.rchar.saturating_add(io.end.rchar).saturating_add(child.recorder_read);
+            sum.wchar = sum.wchar.saturating_add(io.end.wchar);
         }
     }
     Some(sum)

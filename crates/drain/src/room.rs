@@ -87,8 +87,11 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
+    /// Paths and texts.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+
     /// A machine with these files; paths begin with `proc` or `cgroup`.
-    fn headroom(files: &[(&str, &str)]) -> Option<u64> {
+    fn headroom(files: Files<'_>) -> Option<u64> {
         let root = tempfile::tempdir().expect("a temporary directory");
         for (path, text) in files {
             let path = root.path().join(path);
@@ -101,7 +104,7 @@ mod tests {
     #[test]
     fn the_tightest_limit_counts() {
         let host = ("proc/meminfo", "MemTotal:  99999999 kB\nMemAvailable:    8388608 kB\n");
-        let cases: &[(&[(&str, &str)], Option<u64>)] = &[
+        let cases: &[(Files<'_>, Option<u64>)] = &[
             (&[], None),
             (&[host], Some(8 * GIB)),
             // Version 2: the group itself has no limit, the one above it has, and half of what it uses can be given up.

@@ -5,6 +5,7 @@ mod spans;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use weftline_format::hash::path_hash;
 use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, FileTotal, TracedBytes};
 use weftline_recorder::calls::{CALLS, Flow};
@@ -91,6 +92,11 @@ impl FileSums {
         }
     }
 
+    /// Whether there was a call on this file.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        self.0.contains_key(&path_hash(path))
+    }
+
     pub(crate) fn merge_all(&mut self, others: &FileSums) {
         for (hash, sum) in &others.0 {
             self.merge(*hash, sum);
@@ -109,7 +115,7 @@ impl FileSums {
             time_ns: total.time_ns,
             path,
         };
-        self.merge(weftline_format::hash::path_hash(&sum.path), &sum);
+        self.merge(path_hash(&sum.path), &sum);
     }
 
     /// The files that took most time, then bytes; the same for the same sums.

@@ -40,7 +40,12 @@ pub fn open_unsupervised(run: &Path, options: &Unsupervised) -> Result<PathBuf> 
         unsupervised: true,
         ..LiveOptions::default()
     };
-    let settings = Settings { patterns, separate_files: options.separate_files, note: options.note.clone() };
+    let settings = Settings {
+        patterns,
+        separate_files: options.separate_files,
+        note: options.note.clone(),
+        ..Settings::default()
+    };
     let live = Live::create_with(run, &given, &settings)?;
     let directory = live.directory().to_owned();
     live.leave();

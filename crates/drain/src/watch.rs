@@ -19,7 +19,9 @@ const SOON: Duration = Duration::from_millis(1);
 /// Between two looks at one that did not.
 const SELDOM: Duration = Duration::from_millis(50);
 const SAMPLE: Duration = Duration::from_millis(250);
-const LOOK_FOR_RINGS: Duration = Duration::from_secs(1);
+/// Between two looks for an io_uring: the first comes early, since many programs are short; doubled each time.
+const RINGS_FIRST: Duration = Duration::from_millis(20);
+const RINGS_LAST: Duration = Duration::from_secs(1);
 
 /// An image that is not finished yet.
 pub(crate) struct Watched {
@@ -42,6 +44,7 @@ pub(crate) struct Watched {
     gap: Duration,
     next_sample: Instant,
     next_ring_look: Instant,
+    ring_gap: Duration,
 }
 
 impl Watched {
@@ -60,7 +63,8 @@ impl Watched {
             next_look: now + SOON,
             gap: SELDOM,
             next_sample: now + SAMPLE,
-            next_ring_look: now + LOOK_FOR_RINGS,
+            next_ring_look: now + RINGS_FIRST,
+            ring_gap: RINGS_FIRST,
         }
     }
 
@@ -118,16 +122,19 @@ impl Watched {
 
     /// Reads what may be gone the next time: counters, and whether the process has an io_uring.
     pub(crate) fn sample(&mut self, host: &Host, now: Instant) {
-        if self.dead || now < self.next_sample {
+        if self.dead || now < self.next_sample.min(self.next_ring_look) {
             return;
         }
-        self.next_sample = now + SAMPLE;
         let Some(pid) = self.pid(host) else { return };
-        if let Some(io) = procfs::io(pid) {
-            self.sampled = Some(io);
+        if now >= self.next_sample {
+            self.next_sample = now + SAMPLE;
+            if let Some(io) = procfs::io(pid) {
+                self.sampled = Some(io);
+            }
         }
         if now >= self.next_ring_look {
-            self.next_ring_look = now + LOOK_FOR_RINGS;
+            self.ring_gap = (self.ring_gap * 2).min(RINGS_LAST);
+            self.next_ring_look = now + self.ring_gap;
             if procfs::uses_io_uring(pid) {
                 self.image.arena.note_habit(self.image.key.slot, habits::IO_URING);
             }

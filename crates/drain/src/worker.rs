@@ -114,7 +114,7 @@ impl Worker {
         for (index, (at, tail)) in job.segments.iter().enumerate() {
             if pinned.is_empty() {
                 sequence = lock(&image.numbers).take();
-                self.encoder.begin(&image.identity_now(), sequence);
+                self.encoder.begin(&image.identity_now(), sequence, shared.separate_files);
             }
             pinned.push(*at);
             self.encoder.segment(image, *at, tail, &job.timeline, &shared.filter, job.dead);
@@ -231,7 +231,7 @@ impl Worker {
             return Ok(());
         }
         for number in gaps {
-            self.encoder.begin(&image.identity_now(), number);
+            self.encoder.begin(&image.identity_now(), number, shared.separate_files);
             self.sealed.clear();
             member::seal(self.encoder.text(), 0, number, &mut self.sealed, &mut self.deflater);
             // After any other error readers will tell of a gap, on a disk that is full anyway.

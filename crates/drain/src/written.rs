@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use weftline_format::event::{Event, Phase, Value};
 use weftline_format::files;
 use weftline_format::hash::from_hex;
-use weftline_format::identity::CATEGORY;
+use weftline_format::identity::{CATEGORY, is_identity};
 use weftline_format::member::{self, HEADER_LEN};
 use weftline_format::reader;
 use weftline_format::text::path_bytes;
@@ -71,7 +71,7 @@ pub(crate) fn tags(path: &Path) -> Result<HashSet<String>> {
     let mut tags = HashSet::new();
     for (range, _) in member::walk(&bytes) {
         scan_alone(&bytes[range], &mut |event| {
-            if event.phase == Phase::Metadata && event.name == "process_name" && event.cat == CATEGORY {
+            if is_identity(event.phase, &event.name, &event.cat) {
                 tags.extend(event.arg_str("nonce").map(|nonce| nonce.into_owned()));
             }
         });
@@ -119,7 +119,7 @@ struct Sums<'t> {
 impl Sums<'_> {
     fn add(&mut self, event: &EventView<'_>) {
         if event.phase == Phase::Metadata {
-            if event.name == "process_name" && event.cat == CATEGORY {
+            if is_identity(event.phase, &event.name, &event.cat) {
                 self.mine = event.arg_str("nonce").is_some_and(|nonce| nonce == self.tag);
             } else if self.mine && event.cat != CATEGORY && !is_definition(event) {
                 self.totals.metadata += 1;

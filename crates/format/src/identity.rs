@@ -1,5 +1,6 @@
 //! The identity line: the first object of every member, a `process_name` fact that says which process image the
-//! member belongs to.
+//! member belongs to. Files that stand in for another tracer's tell a process's name once, in their first member: the others begin
+//! with the same line as a fact of another name ([`AGAIN`]).
 //!
 //! Identity is (host, boot, pid namespace, pid, process start, nonce): `exec` keeps the pid and pids repeat in
 //! namespaces, the nonce is new for every image. Viewers take the line for the name of the process.
@@ -11,6 +12,16 @@ use crate::text::{from_bytes, path_bytes};
 
 /// The category of lines that Weftline writes about the trace itself.
 pub const CATEGORY: &str = "weft";
+
+/// What viewers take for the name of the process.
+const NAME: &str = "process_name";
+/// The line's name in later members of a file that tells the process's name once.
+pub const AGAIN: &str = "process_identity";
+
+/// Is a line with this phase, name and category an identity line?
+pub fn is_identity(phase: Phase, name: &str, category: &str) -> bool {
+    phase == Phase::Metadata && category == CATEGORY && (name == NAME || name == AGAIN)
+}
 
 /// Which process image a member belongs to. Texts are held as [`crate::text`] tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +59,16 @@ pub struct Identity {
 impl Identity {
     /// Writes the line.
     pub fn write(&self, lines: &mut LineBuf) {
-        lines.metadata_at("process_name", CATEGORY, self.pid, self.pid, self.at_ns);
+        self.write_as(NAME, lines);
+    }
+
+    /// Writes it in a file that has the process's name already.
+    pub fn write_again(&self, lines: &mut LineBuf) {
+        self.write_as(AGAIN, lines);
+    }
+
+    fn write_as(&self, name: &str, lines: &mut LineBuf) {
+        lines.metadata_at(name, CATEGORY, self.pid, self.pid, self.at_ns);
         let texts = [("name", &self.name), ("host", &self.host)];
         for (key, text) in texts {
             lines.arg_str(key, &path_bytes(text));
@@ -68,7 +88,7 @@ impl Identity {
 
     /// Reads it back; nothing when the event is not an identity line. Fields that are missing are empty.
     pub fn from_event(event: &Event) -> Option<Identity> {
-        if event.phase != Phase::Metadata || event.name != "process_name" || event.cat != CATEGORY {
+        if !is_identity(event.phase, &event.name, &event.cat) {
             return None;
         }
         let text = |key| event.arg(key).and_then(Value::as_str).unwrap_or_default().to_owned();

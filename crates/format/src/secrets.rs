@@ -3,7 +3,9 @@
 //! Masked are, as [`MASK`]: what follows or is joined by `=` to an option whose name ends in one of [`OPTIONS`] (`--db-password X`, `-token=X`); the value of
 //! `NAME=value` whose name ends in one of [`NAMES`]; user and password of an address (`https://user:pass@host`); `-pX` of MySQL's programs; `-u X`
 //! of curl; what stands behind `Authorization:`, or behind a header whose name ends as above. A word with spaces, such as the script of `sh -c`,
-//! is looked at part by part. The environment is never kept.
+//! is looked at part by part. The environment is never kept. Who trusts none of this keeps no arguments at all: [`Arguments::Omitted`].
+
+use serde::{Deserialize, Serialize};
 
 /// What stands in place of a secret: its length is not told either.
 pub const MASK: &str = "***";
@@ -15,7 +17,33 @@ pub const NAMES: [&str; 5] = ["password", "passwd", "token", "secret", "key"];
 /// Programs that take a password joined to `-p`, by how their names begin.
 pub const MYSQL: [&str; 2] = ["mysql", "mariadb"];
 
-/// A command line as it may be kept.
+/// How much of command lines is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arguments {
+    /// All of them, secrets masked.
+    #[default]
+    Masked,
+    /// None: the first word alone is kept.
+    Omitted,
+}
+
+impl Arguments {
+    /// As `--no-args` says.
+    pub fn unless(no_args: bool) -> Arguments {
+        if no_args { Arguments::Omitted } else { Arguments::Masked }
+    }
+
+    /// A command line as it may be kept.
+    pub fn kept(self, words: impl IntoIterator<Item = String>) -> Vec<String> {
+        match self {
+            Arguments::Masked => masked(words),
+            Arguments::Omitted => masked(words.into_iter().take(1)),
+        }
+    }
+}
+
+/// A command line without its secrets.
 pub fn masked(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut state = State::default();
     words.into_iter().map(|word| state.word(&word)).collect()
@@ -132,7 +160,7 @@ fn without_user(part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::masked;
+    use super::{Arguments, masked};
 
     /// Words are separated by `|`.
     fn check(given: &str, expected: &str) {
@@ -179,6 +207,14 @@ mod tests {
         ] {
             check(given, expected);
         }
+    }
+
+    #[test]
+    fn arguments_can_be_left_out() {
+        let words = || ["/bin/train", "--data", "/home/me"].map(str::to_owned);
+        assert_eq!(Arguments::unless(true).kept(words()), ["/bin/train"]);
+        assert_eq!(Arguments::unless(false).kept(words()), words());
+        assert_eq!(Arguments::Omitted.kept([]), [""; 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{env, fs};
 use serde::Deserialize;
 use weftline_format::files;
 use weftline_format::hash::path_hash;
-use weftline_format::manifest::{RECORD_DIR, RUN_FILE};
+use weftline_format::manifest::RECORD_DIR;
 use weftline_format::reader::is_trace_name;
 
 use crate::{IndexError, Result};
@@ -116,9 +116,10 @@ fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) ->
         }
         let path = entry.path();
         if path.is_dir() {
-            // What supervisors noted is no trace, also in a run that has none.
-            let is_records = name.as_os_str() == RECORD_DIR && here.join(RUN_FILE).is_file();
-            directories.extend((!is_records).then(|| below.join(name)));
+            // Records of a run's supervisors are no traces, though their names end alike.
+            if name.as_os_str() != RECORD_DIR {
+                directories.push(below.join(name));
+            }
         } else if is_trace_name(&path) && name.as_os_str() != MANIFEST && !is_special(&path) {
             files.push(below.join(name));
         }
@@ -213,4 +214,33 @@ fn part_of_files(files: &[PathBuf]) -> Part {
     let stem = files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy().into_owned();
     let stem: String = stem.chars().take(80).collect();
     Part { base, files, index: format!("{stem}-{:08x}", path_hash(&all) as u32) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trace files of a directory that holds these files.
+    fn check(files: &[&str], expected: &[&str]) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for file in files {
+            let path = directory.path().join(file);
+            fs::create_dir_all(path.parent().expect("below the directory")).expect("own directory");
+            fs::write(path, "{}\n").expect("own directory");
+        }
+        let found = match locate(&[directory.path().to_owned()], &[]) {
+            Ok(parts) => parts.into_iter().flat_map(|part| part.files).collect(),
+            Err(IndexError::NoTraces { .. }) => Vec::new(),
+            Err(error) => panic!("{files:?}: {error}"),
+        };
+        assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{files:?}");
+    }
+
+    #[test]
+    fn records_of_supervisors_are_no_traces() {
+        check(&["run.json", "run.d/vm-1-2.json"], &[]);
+        check(&["run.json", "run.d/vm-1-2.json", "a.pfw.gz"], &["a.pfw.gz"]);
+        check(&["first/run.json", "first/run.d/vm-1-2.json", "first/b.pfw", "second/run.d/x.json"], &["first/b.pfw"]);
+        check(&["a.json", "manifest.json", ".hidden.json", "notes.txt"], &["a.json"]);
+    }
 }

@@ -26,7 +26,10 @@ fn of_function(mut function: ItemFn, options: &CriticalOptions) -> Result<TokenS
         Some(name) => name.to_token_stream(),
         None => function.sig.ident.unraw().to_string().to_token_stream(),
     };
-    let category = quote!(::core::module_path!());
+    let category = match &options.category {
+        Some(category) => category.to_token_stream(),
+        None => quote!(::core::module_path!()),
+    };
     if options.pointcut == Pointcut::Around {
         let fill = match &options.scope {
             None => quote!(|_, _| {}),

@@ -101,7 +101,10 @@ pub fn trace(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// #[weftline::critical_path(pointcut = "after_async", scope = "job-7", name = "job")]
 /// fn completed() {}
-/// # simulate(); submit(); completed();
+///
+/// #[weftline::critical_path(category = "io")]
+/// fn load() {}
+/// # simulate(); submit(); completed(); load();
 /// ```
 ///
 /// | pointcut | what is told |
@@ -111,7 +114,8 @@ pub fn trace(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `around_async` | the call as an async span, which may overlap others |
 /// | `before_async`, `after_async` | only the start, only the end of an async span; functions with the same `scope` mean the same span, on whatever threads. Give both the same `name`: viewers want one |
 ///
-/// `scope = "…"` is recorded as the argument `scope`. `name = "…"` replaces the function's name. The category is the module's path.
+/// `scope = "…"` is recorded as the argument `scope`. `name = "…"` replaces the function's name. The category is the module's path, unless
+/// `category = "…"` (or `cat`) gives another.
 ///
 /// ```compile_fail
 /// #[weftline::critical_path(pointcut = "arround")]

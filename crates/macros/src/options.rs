@@ -103,6 +103,7 @@ pub(crate) struct CriticalOptions {
     pub(crate) pointcut: Pointcut,
     pub(crate) scope: Option<Expr>,
     pub(crate) name: Option<Expr>,
+    pub(crate) category: Option<Expr>,
 }
 
 impl Parse for CriticalOptions {
@@ -113,7 +114,8 @@ impl Parse for CriticalOptions {
             "pointcut" => once(&mut pointcut, key, assigned::<LitStr>(input)?),
             "scope" => once(&mut options.scope, key, assigned(input)?),
             "name" => once(&mut options.name, key, assigned(input)?),
-            _ => Err(unknown(key, "pointcut, scope and name")),
+            "category" | "cat" => once(&mut options.category, key, assigned(input)?),
+            _ => Err(unknown(key, "pointcut, scope, name and category")),
         })?;
         if let Some(given) = pointcut {
             let found = POINTCUTS.iter().find(|(name, _)| *name == given.value());

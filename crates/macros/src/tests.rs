@@ -143,6 +143,7 @@ fn options_of_critical_path() {
     let f = "fn f() { }";
     for pointcut in ["before", "after", "around", "before_async", "after_async", "around_async"] {
         check(CRITICAL, &format!("pointcut = \"{pointcut}\", scope = \"s\""), f, &[]);
+        check(CRITICAL, &format!("pointcut = \"{pointcut}\", category = \"io\""), f, &[]);
     }
     check(CRITICAL, "", f, &[]);
     check(
@@ -154,8 +155,14 @@ fn options_of_critical_path() {
             "\"arround\"",
         )],
     );
+    check(CRITICAL, "cat = \"io\", category = \"io\"", f, &[("`category` is given twice", "category")]);
     check(CRITICAL, "pointcut = around", f, &[("expected string literal", "around")]);
-    check(CRITICAL, "flow = \"in\"", f, &[("unknown option `flow`; there are pointcut, scope and name", "flow")]);
+    check(
+        CRITICAL,
+        "flow = \"in\"",
+        f,
+        &[("unknown option `flow`; there are pointcut, scope, name and category", "flow")],
+    );
     check(
         CRITICAL,
         "",

@@ -475,9 +475,12 @@ unsafe fn note_name(tid: u32, name: *const c_char) {
     }
     let mut text = [0u8; NAME_LENGTH];
     let mut length = 0;
-    // SAFETY: the caller vouches for every byte up to the first NUL.
-    while length < NAME_LENGTH && unsafe { *name.add(length) } != 0 {
-        text[length] = unsafe { *name.add(length) } as u8;
+    while length < NAME_LENGTH {
+        // SAFETY: the caller vouches for every byte up to the first NUL.
+        match unsafe { *name.add(length) } {
+            0 => break,
+            byte => text[length] = byte as u8,
+        }
         length += 1;
     }
     let path = process::intern(0, &text[..length]);

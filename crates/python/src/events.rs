@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use weftline::front::{self, Kind, Told};
+use weftline::front::{self, Argument, Kind, Told, wants};
 use weftline::recorder;
 
 use crate::values::{Args, text_id};
@@ -77,13 +77,19 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 #[pyo3(signature = (wanted, /))]
 pub(crate) fn set_usage(wanted: bool) {
     WANTED.store(wanted, Ordering::Relaxed);
-    recorder::find().wants_usage.store(u32::from(wanted), Ordering::Relaxed);
+    recorder::find().wants_usage.store(if wanted { wants::ALL } else { 0 }, Ordering::Relaxed);
+}
+
+/// Spans of this process tell the use of NVIDIA's GPUs from now on; `False` where there is none that NVML would tell of.
+#[pyfunction]
+pub(crate) fn ask_gpu() -> bool {
+    recorder::recording().is_some_and(front::ask_gpu)
 }
 
 /// A recorder has started.
 pub(crate) fn apply_usage() {
     if WANTED.load(Ordering::Relaxed) {
-        recorder::find().wants_usage.store(1, Ordering::Relaxed);
+        recorder::find().wants_usage.store(wants::ALL, Ordering::Relaxed);
     }
 }
 
@@ -136,9 +142,9 @@ pub(crate) fn default_category(py: Python<'_>) -> &Bound<'_, PyString> {
     pyo3::intern!(py, "app")
 }
 
-/// Stores an event. Does nothing when nothing is recorded.
+/// Stores an event. Does nothing when nothing is recorded. `at` has its times in nanoseconds since 1970 where the recorder's clock cannot say them.
 #[pyfunction]
-#[pyo3(signature = (kind, name, category, start, end, id=0, args=None, usage=None))]
+#[pyo3(signature = (kind, name, category, start, end, id=0, args=None, usage=None, at=None))]
 #[allow(clippy::too_many_arguments, reason = "a Python function with keyword arguments")]
 pub(crate) fn emit(
     kind: u32,
@@ -149,17 +155,21 @@ pub(crate) fn emit(
     id: u64,
     args: Option<&Bound<'_, PyDict>>,
     usage: Option<&Bound<'_, Usage>>,
+    at: Option<(i64, i64)>,
 ) -> PyResult<()> {
     let Some(kind) = Kind::ALL.get(kind as usize).copied() else {
         return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
     };
     let Some(table) = recorder::recording() else { return Ok(()) };
     let mut told = Args::new();
+    if let Some((start, end)) = at {
+        told.put(0, Argument::At(start, end));
+    }
     if let Some(args) = args {
         told.add_all(table, args);
     }
     if let Some(usage) = usage {
-        told.put_usage(usage.get().0, front::usage(table));
+        told.put_usage(table, usage.get().0);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
     front::emit(table, &Told { kind, name, category, start, end, id }, told.as_bytes());

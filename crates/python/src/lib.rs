@@ -26,7 +26,7 @@ mod wrapper;
 #[pyo3::pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
-    use crate::events::{Usage, counter, emit, id_of, instant, is_on, meta, new_id, now, set_usage, usage};
+    use crate::events::{Usage, ask_gpu, counter, emit, id_of, instant, is_on, meta, new_id, now, set_usage, usage};
     #[pymodule_export]
     use crate::items::Items;
     #[pymodule_export]

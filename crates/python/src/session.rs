@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weftline::recorder;
@@ -71,8 +72,29 @@ pub(crate) fn begin(
         Begun::Started { messages, .. } => {
             warnings.iter().chain(&messages).for_each(|message| say(py, message));
             crate::events::apply_usage();
+            end_when_interrupted(py);
             Ok("started")
         }
+    }
+}
+
+/// An interpreter that a KeyboardInterrupt ended dies of SIGINT behind its exit handlers, and the C library's never run: then the trace is written by
+/// the interpreter's.
+fn end_when_interrupted(py: Python<'_>) {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if ASKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // Without it the trace is written by whoever comes by next.
+    let _ =
+        py.import("atexit").and_then(|atexit| atexit.call_method1("register", (wrap_pyfunction!(interrupted, py)?,)));
+}
+
+#[pyfunction]
+fn interrupted(py: Python<'_>) {
+    let unhandled = py.import("sys").and_then(|sys| sys.getattr("last_type"));
+    if unhandled.is_ok_and(|kind| kind.is(py.get_type::<PyKeyboardInterrupt>())) {
+        finish(py);
     }
 }
 
@@ -153,6 +175,8 @@ pub(crate) fn perfflow_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     told.set_item("log_dir", &options.log_dir)?;
     told.set_item("log_enable", options.log_enable)?;
     told.set_item("cpu_mem_usage", options.cpu_mem_usage)?;
+    told.set_item("gpu_usage", options.gpu_usage)?;
+    told.set_item("log_close", options.log_close)?;
     told.set_item("log_event", format!("{:?}", options.log_event))?;
     told.set_item("log_format", format!("{:?}", options.log_format))?;
     told.set_item("instance_path", perfflow::instance_path(&|name| std::env::var(name).ok()))?;

@@ -70,7 +70,7 @@ impl Span {
     fn tell(&self, py: Python<'_>, table: &Table, mut entry: Entry, error: &Bound<'_, PyAny>) {
         let end = front::now(table);
         if let Some(usage) = entry.usage {
-            entry.args.put_usage(usage, front::usage(table));
+            entry.args.put_usage(table, usage);
         }
         if !error.is_none() {
             entry.args.add_error(table, error);

@@ -62,8 +62,8 @@ impl Args {
         };
     }
 
-    pub(crate) fn put_usage(&mut self, from: Usage, to: Usage) {
-        self.put(0, Argument::Usage(from, to));
+    pub(crate) fn put_usage(&mut self, table: &Table, from: Usage) {
+        front::used_since(table, from, |key, value| self.put(key, value));
     }
 
     #[inline]

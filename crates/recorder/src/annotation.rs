@@ -134,6 +134,8 @@ mod tag {
     pub(super) const NAME: u8 = 0x18;
     pub(super) const USAGE: u8 = 0x19;
     pub(super) const TICKS: u8 = 0x1A;
+    /// Two times.
+    pub(super) const AT: u8 = 0x1B;
 }
 
 /// An argument's value.
@@ -161,6 +163,9 @@ pub enum Argument<'a> {
     Usage(Usage, Usage),
     /// A duration in ticks of the clock, before the event's end; told in nanoseconds.
     Ticks(u64),
+    /// When the event began and ended, in nanoseconds since 1970, in place of its ticks: for times that the program has from elsewhere,
+    /// which may lie before the clock began. Stands before all other arguments ([`given_times`]) and is none itself.
+    At(i64, i64),
 }
 
 /// The arguments of one annotation, packed, on the stack of whoever makes it; `ROOM` is at most [`MAX_PAYLOAD`].
@@ -267,6 +272,12 @@ impl<const ROOM: usize> Payload<ROOM> {
             Argument::Name(id) => self.entry(tag::NAME, key, &id.to_le_bytes()),
             Argument::Ticks(v) => self.entry(tag::TICKS, key, &v.to_le_bytes()),
             Argument::Usage(from, to) => self.usage(&from, &to),
+            Argument::At(start, end) => {
+                let mut times = [0; 16];
+                times[..8].copy_from_slice(&start.to_le_bytes());
+                times[8..].copy_from_slice(&end.to_le_bytes());
+                self.entry(tag::AT, 0, &times)
+            }
         }
     }
 
@@ -299,6 +310,18 @@ impl<const ROOM: usize> Payload<ROOM> {
 impl<const ROOM: usize> Default for Payload<ROOM> {
     fn default() -> Self {
         Payload::new()
+    }
+}
+
+/// The times that an event's payload gives in place of its ticks.
+#[inline]
+pub fn given_times(payload: &[u8]) -> Option<(i64, i64)> {
+    if payload.first() != Some(&tag::AT) {
+        return None;
+    }
+    match arguments(payload).next() {
+        Some((_, Argument::At(start, end))) => Some((start, end.max(start))),
+        _ => None,
     }
 }
 
@@ -369,6 +392,7 @@ impl<'a> Arguments<'a> {
             tag::NAME => Argument::Name(u32::from_le_bytes(self.take::<4>()?)),
             tag::TICKS => Argument::Ticks(u64::from_le_bytes(self.take::<8>()?)),
             tag::USAGE => Argument::Usage(self.usage()?, self.usage()?),
+            tag::AT => Argument::At(i64::from_le_bytes(self.take::<8>()?), i64::from_le_bytes(self.take::<8>()?)),
             _ => return None,
         };
         Some((key, value))
@@ -418,6 +442,7 @@ mod tests {
             Argument::Name(77),
             Argument::Ticks(1 << 33),
             Argument::Usage(usage, Usage::default()),
+            Argument::At(i64::MIN, -1),
             Argument::Int(-5),
         ]);
     }

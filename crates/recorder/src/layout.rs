@@ -287,7 +287,9 @@ pub struct ProcessSlot {
     /// Name id of what the process calls itself (`prctl(PR_SET_NAME)` of its main thread); 0 while it says nothing.
     pub own_name: AtomicU32,
     _reserved_name: u32,
-    _reserved: [u64; 32],
+    /// What the recorder itself has read in the image: `io_end` leaves it out, and whoever waits for the process gets it in his own counters.
+    pub own_reads: u64,
+    _reserved: [u64; 31],
 }
 
 /// Bits of `ProcessSlot::habits`: I/O that hooks cannot see byte for byte.

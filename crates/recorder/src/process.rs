@@ -284,7 +284,7 @@ fn set_up(given: &Start<'_>) -> Option<()> {
     }
     thread::learn_tid_place();
     if control.options & options::SPAN_USAGE != 0 {
-        table::local().wants_usage.store(1, Ordering::Relaxed);
+        table::local().wants_usage.store(table::wants::ALL, Ordering::Relaxed);
     }
 
     let base = arena::claim(control).map_err(|why| arena::refuse(control, why)).ok()?;
@@ -373,6 +373,7 @@ unsafe fn publish_slot(slot: *mut ProcessSlot, pid: u32, ppid: u32) {
         (*slot).habits.store(0, Ordering::Relaxed);
         (*slot).own_name.store(0, Ordering::Relaxed);
         (*slot).io_end = KernelIo::UNKNOWN;
+        (*slot).own_reads = 0;
         for loss in &(*slot).losses {
             loss.store(0, Ordering::Relaxed);
         }
@@ -561,6 +562,7 @@ fn settle(index: u32, status: i32) {
     // SAFETY: these fields are written by this process only; the drain reads them once the state says so.
     unsafe {
         (*slot).io_end = io;
+        (*slot).own_reads = sys::OWN_READS.load(Ordering::Relaxed);
         (*slot).cpu_user = user;
         (*slot).cpu_system = system;
         (*slot).max_rss = peak;

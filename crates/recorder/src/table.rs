@@ -37,6 +37,18 @@ pub mod binding {
     pub const ALL: u32 = 2;
 }
 
+/// Bits of [`Table::wants_usage`]. A front-end of an earlier version tells processor time and memory for any of them.
+pub mod wants {
+    /// Processor time and memory.
+    pub const PROCESSOR: u32 = 1;
+    /// The use of GPUs, in a process that has loaded what knows them.
+    pub const GPU_IF_USED: u32 = 2;
+    /// The use of GPUs, in any process.
+    pub const GPU: u32 = 4;
+    /// What `weft run --span-usage` asks for.
+    pub const ALL: u32 = PROCESSOR | GPU_IF_USED;
+}
+
 /// The recorder's entry points.
 #[repr(C)]
 pub struct Table {
@@ -48,7 +60,7 @@ pub struct Table {
     pub on: AtomicU32,
     /// Changes whenever name ids have become invalid.
     pub epoch: AtomicU32,
-    /// Not zero: spans should tell what they used ([`Table::usage`]).
+    /// Not zero: spans should tell what they used ([`Table::usage`]); see [`wants`].
     pub wants_usage: AtomicU32,
     /// The clock.
     pub ticks: extern "C" fn() -> u64,

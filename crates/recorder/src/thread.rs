@@ -150,8 +150,8 @@ fn block() -> *const u8 {
     let at: *const u8;
     // SAFETY: reads the word at the thread pointer, by which glibc's block points at itself.
     unsafe {
-        core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) at, options(pure, readonly, nostack, preserves_flags))
-    };
+        core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) at, options(pure, readonly, nostack, preserves_flags));
+    }
     at
 }
 

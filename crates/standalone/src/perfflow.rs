@@ -74,10 +74,16 @@ pub struct Options {
     pub log_enable: bool,
     /// `cpu-mem-usage`: spans tell what processor time and memory they used.
     pub cpu_mem_usage: bool,
+    /// `gpu-usage`: spans tell how busy NVIDIA's GPUs were and what memory of theirs was used.
+    #[serde(default)]
+    pub gpu_usage: bool,
     /// `log-event`: how a span is told.
     pub log_event: LogEvent,
     /// `log-format`: what the file is.
     pub log_format: LogFormat,
+    /// `log-close`: end the list, so that the file is JSON as it stands. The original never does.
+    #[serde(default)]
+    pub log_close: bool,
 }
 
 impl Default for Options {
@@ -88,8 +94,10 @@ impl Default for Options {
             log_dir: "./".to_owned(),
             log_enable: true,
             cpu_mem_usage: false,
+            gpu_usage: false,
             log_event: LogEvent::Verbose,
             log_format: LogFormat::Array,
+            log_close: false,
         }
     }
 }
@@ -106,8 +114,20 @@ pub const KEYS: &[(&str, &str, &str, &str)] = &[
     ("log-dir", "a directory", "./", "Where files go; it is made when it is not there."),
     ("log-enable", "True, False", "True", "False records nothing; annotated functions run as ever."),
     ("cpu-mem-usage", "True, False", "False", "Two counter events for each span: processor time and memory."),
+    (
+        "gpu-usage",
+        "True, False",
+        "False",
+        "Weftline's own: the counter events tell the use of NVIDIA's GPUs, by NVML; without it nothing is added.",
+    ),
     ("log-event", "Verbose, Compact", "Verbose", "A span is a B and an E event, or one X event."),
     ("log-format", "Array, Object", "Array", "The file is a list, or an object with a list in it."),
+    (
+        "log-close",
+        "True, False",
+        "False",
+        "Weftline's own: True ends the list, so that the file is JSON as it stands. The original leaves it open, and its scripts append ` {}]`.",
+    ),
     ("caliper-enable", "True, False", "False", "No effect: regions of Caliper are not made."),
 ];
 
@@ -145,9 +165,11 @@ impl Options {
                     }
                 }
             }
-            "log-enable" | "cpu-mem-usage" => match truth(value) {
+            "log-enable" | "cpu-mem-usage" | "gpu-usage" | "log-close" => match truth(value) {
                 Some(on) if key == "log-enable" => self.log_enable = on,
-                Some(on) => self.cpu_mem_usage = on,
+                Some(on) if key == "cpu-mem-usage" => self.cpu_mem_usage = on,
+                Some(on) if key == "gpu-usage" => self.gpu_usage = on,
+                Some(on) => self.log_close = on,
                 None => refuse("True or False"),
             },
             "log-event" if is("verbose") => self.log_event = LogEvent::Verbose,
@@ -209,6 +231,8 @@ mod tests {
             let log_filename_include = vec![NamePart::Pid, NamePart::InstancePath, NamePart::Name];
             Options { log_filename_include, ..d() }
         });
+        check("gpu-usage=True:log-close=yes", &Options { gpu_usage: true, log_close: true, ..d() });
+        check("log-close=False", &d());
         check("caliper-enable=False", &d());
         check("log-event=compact:log-event=Verbose", &d());
     }
@@ -220,6 +244,8 @@ mod tests {
             ("log-format=list", "Array or Object"),
             ("log-enable=maybe", "True or False"),
             ("cpu-mem-usage=", "True or False"),
+            ("gpu-usage=all", "True or False"),
+            ("log-close=]", "True or False"),
             ("garbage", "`garbage`"),
             ("log-evnt=Compact", "`log-evnt`"),
             ("log-filename-include=hostname,pid,rank", "rank"),

@@ -258,7 +258,7 @@ fn publish_file(hidden: &Path, trace: &Path, publication: &Publication) -> Resul
             Some(&*converted)
         }
         Style::Perfflow { options, flavour, .. } => {
-            let events = perfflow::write(trace, &converted, options.log_format, *flavour)?;
+            let events = perfflow::write(trace, &converted, options, *flavour)?;
             (events > 0).then_some(&*converted)
         }
     };

@@ -5,6 +5,9 @@
 //! command line that [`prepare`] laid out beforehand is executed by a child that shares this process's memory until it
 //! executes (as with `vfork`, so that its cost does not grow with the program), and waited for. No function of the C library is
 //! called: the hooks sit there.
+//!
+//! A process that is interrupted (Ctrl-C, `kill`, the end of a job) would leave the same to whoever comes by next. Programs that were written for other tracers
+//! look for their file at once, so [`take_interrupts`] does it for them.
 
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -112,6 +115,60 @@ pub(crate) fn run_prepared(status: c_int) {
     set(&raw const before, std::ptr::null_mut());
 }
 
+/// The signals by which people and batch systems end a program.
+const INTERRUPTS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+
+/// Publishes before the process dies of the signal, as it would have.
+extern "C" fn interrupted(signal: c_int) {
+    run_prepared(-1);
+    let default = [0usize; 4];
+    let number = signal as usize;
+    // SAFETY: a disposition of zeros is the default one; the signal is blocked until this returns, and then ends the process.
+    unsafe {
+        let _ = sys::syscall(libc::SYS_rt_sigaction, [number, default.as_ptr() as usize, 0, 8, 0, 0]);
+        let _ = sys::syscall(libc::SYS_tgkill, [sys::getpid() as usize, sys::gettid() as usize, number, 0, 0, 0]);
+    }
+}
+
+fn disposition(signal: c_int) -> Option<libc::sigaction> {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: room for what is asked.
+    unsafe { (libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) == 0).then(|| now.assume_init()) }
+}
+
+fn dispose(signal: c_int, handler: libc::sighandler_t) {
+    // SAFETY: a disposition of zeros is a valid one, the mask is emptied, and the handler only makes system calls.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+fn own_handler() -> libc::sighandler_t {
+    interrupted as extern "C" fn(c_int) as libc::sighandler_t
+}
+
+/// Lets [`INTERRUPTS`] run what was prepared before they end the process. Whatever anybody else wants of a signal, to ignore it included, stays.
+pub(crate) fn take_interrupts() {
+    for signal in INTERRUPTS {
+        if disposition(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL) {
+            dispose(signal, own_handler());
+        }
+    }
+}
+
+/// Takes that back, where it still holds.
+pub(crate) fn leave_interrupts() {
+    for signal in INTERRUPTS {
+        if disposition(signal).is_some_and(|now| now.sa_sigaction == own_handler()) {
+            dispose(signal, libc::SIG_DFL);
+        }
+    }
+}
+
 /// A child that executes the command; its pid.
 ///
 /// # Safety
@@ -180,6 +237,27 @@ mod tests {
     use weftline_recorder::table;
 
     use super::*;
+
+    /// Only what nobody has taken is taken, and only what is still ours is given back.
+    #[test]
+    fn signals_of_others_are_left_alone() {
+        let is = |signal: c_int, handler: libc::sighandler_t| {
+            assert_eq!(disposition(signal).map(|now| now.sa_sigaction), Some(handler), "{signal}");
+        };
+        dispose(libc::SIGINT, libc::SIG_IGN);
+        dispose(libc::SIGTERM, libc::SIG_DFL);
+        dispose(libc::SIGHUP, libc::SIG_DFL);
+        take_interrupts();
+        is(libc::SIGINT, libc::SIG_IGN);
+        is(libc::SIGTERM, own_handler());
+        is(libc::SIGHUP, own_handler());
+        is(libc::SIGUSR1, libc::SIG_DFL);
+        dispose(libc::SIGHUP, libc::SIG_IGN);
+        leave_interrupts();
+        is(libc::SIGINT, libc::SIG_IGN);
+        is(libc::SIGHUP, libc::SIG_IGN);
+        is(libc::SIGTERM, libc::SIG_DFL);
+    }
 
     #[test]
     fn what_was_prepared_is_run_and_waited_for() {

@@ -2,8 +2,8 @@
 //!
 //! [`begin`] makes a place to record into and starts the recorder; [`finish`] stops it, turns what was recorded into files and gives
 //! these the names that the program's user expects. Nobody has to call `finish`: it is called at `exit`, also in forked
-//! children, which record into the same shared memory and publish their own files. A process that ends by `_exit` lets `weft
-//! recover` do it, if the path of `weft` is known. What a killed process leaves is published by its parent's `finish`, by
+//! children, which record into the same shared memory and publish their own files. A process that ends by `_exit`, or by SIGINT, SIGTERM or
+//! SIGHUP where nobody else has taken them, lets `weft recover` do it, if the path of `weft` is known. What a killed process leaves is published by its parent's `finish`, by
 //! the next `begin` at the same place, or by `weft recover`.
 //!
 //! A process has one session at most. Where something records already, as under `weft run`, `begin` joins and all of this does nothing.
@@ -19,7 +19,7 @@ use weftline_drain::{RecoverOptions, Unsupervised, WhyOpen, open_unsupervised};
 use weftline_format::identity::held;
 use weftline_recorder::process::LIVE_VARIABLE;
 use weftline_recorder::sys;
-use weftline_recorder::table::{Table, binding, on};
+use weftline_recorder::table::{Table, binding, on, wants};
 
 use crate::dftracer;
 use crate::error::{Result, StandaloneError};
@@ -78,7 +78,8 @@ struct Session {
     /// Where its shared memory is.
     live: PathBuf,
     hooks: bool,
-    usage: bool,
+    /// Bits of [`wants`].
+    usage: u32,
 }
 
 enum Place {
@@ -162,8 +163,8 @@ pub fn begin(table: &'static Table, plan: Plan, weft: Option<&Path>) -> Result<B
             return Err(error);
         }
     };
-    if prepared.usage {
-        table.wants_usage.store(1, Ordering::Relaxed);
+    if prepared.usage != 0 {
+        table.wants_usage.store(prepared.usage, Ordering::Relaxed);
     }
     let hooks = (table.bind)(prepared.binding) >= 0;
     if !hooks {
@@ -175,6 +176,10 @@ pub fn begin(table: &'static Table, plan: Plan, weft: Option<&Path>) -> Result<B
         let untraced =
             |(name, _): &(OsString, OsString)| !["LD_PRELOAD", "LD_AUDIT", LIVE_VARIABLE].iter().any(|n| name == n);
         raw::prepare(table, weft, &words, std::env::vars_os().filter(untraced));
+        // A run is finished by whoever reads it.
+        if matches!(prepared.place, Place::Hidden(_)) {
+            raw::take_interrupts();
+        }
     }
     let directory = prepared.place.directory().to_owned();
     *current = Some(Session { table, place: prepared.place, live, hooks, usage: prepared.usage });
@@ -186,7 +191,7 @@ struct Prepared {
     place: Place,
     unsupervised: Unsupervised,
     binding: u32,
-    usage: bool,
+    usage: u32,
     messages: Vec<String>,
     /// Keeps others from finishing what has not begun.
     lock: Option<publish::Lock>,
@@ -205,7 +210,7 @@ impl Prepared {
                 place: Place::Run(run::create(&directory, &app, &command, &owner)?),
                 unsupervised: Unsupervised { run_id, no_io: !io, ..Unsupervised::default() },
                 binding: bound(io),
-                usage: false,
+                usage: 0,
                 messages: Vec::new(),
                 lock: None,
             }),
@@ -229,13 +234,15 @@ impl Prepared {
                         ..Unsupervised::default()
                     },
                     binding: bound(io),
-                    usage: false,
+                    usage: 0,
                     messages,
                     lock,
                 })
             }
             Plan::Perfflow { options, flavour, instance_path } => {
-                let (directory, usage) = (PathBuf::from(&options.log_dir), options.cpu_mem_usage);
+                let directory = PathBuf::from(&options.log_dir);
+                let asked = |on: bool, bit: u32| if on { bit } else { 0 };
+                let usage = asked(options.cpu_mem_usage, wants::PROCESSOR) | asked(options.gpu_usage, wants::GPU);
                 let style = Style::Perfflow { options, instance_path, flavour };
                 let (hidden, lock, messages) =
                     hide(&directory, OsStr::new("perfflow"), &Publication { owner, command, app, style })?;
@@ -290,12 +297,13 @@ pub fn finish() -> Result<Published> {
     let turn = Turn::take()?;
     let Some(session) = turn.session()?.take() else { return Ok(Published::default()) };
     raw::unprepare();
+    raw::leave_interrupts();
     (session.table.at_end)(None);
     (session.table.stop)(NO_STATUS);
     if session.hooks {
         (session.table.bind)(binding::NONE);
     }
-    if session.usage {
+    if session.usage != 0 {
         session.table.wants_usage.store(0, Ordering::Relaxed);
     }
     wrap_up(&session.place, Some(session.live))
@@ -337,6 +345,8 @@ extern "C" fn process_ends(sudden: i32) {
     }
     let outcome = Turn::take().and_then(|turn| {
         let Some(session) = turn.session()?.take() else { return Ok(Published::default()) };
+        // Whoever interrupts from here on must not wait for what this thread is at.
+        raw::leave_interrupts();
         // Hooks stay: taking them out would only cost the program time.
         (session.table.stop)(NO_STATUS);
         wrap_up(&session.place, Some(session.live))

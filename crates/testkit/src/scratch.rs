@@ -1,6 +1,8 @@
 //! Directories for tests, on a disk that every user may pass through, removed unless the test failed.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,6 +67,19 @@ impl Drop for Scratch {
         if !std::thread::panicking() {
             // A leftover is an untidiness, not a failure of the test that ran in it.
             let _ = fs::remove_dir_all(&self.path);
+            remove_live_directories(&self.path);
+        }
+    }
+}
+
+/// Shared memory of runs that lay in a directory and are gone with it: tests kill supervisors, and then nobody takes it in.
+fn remove_live_directories(gone: &Path) {
+    let users = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let own = users.filter(|user| user.file_name().to_string_lossy().starts_with("weft-"));
+    for live in own.filter_map(|user| fs::read_dir(user.path()).ok()).flatten().flatten() {
+        let run = fs::read(live.path().join("run")).unwrap_or_default();
+        if Path::new(OsStr::from_bytes(&run)).starts_with(gone) {
+            let _ = fs::remove_dir_all(live.path());
         }
     }
 }

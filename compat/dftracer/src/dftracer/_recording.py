@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import weftline._native as _native
 
@@ -100,8 +100,13 @@ class _Wall:
     """Maps the wall clock, which programs hand to ``log_event``, to the recorder's clock.
 
     The recorder's ticks have no unit here, so the map is the line through two pairs of readings: the first one and one
-    of now. What lies between them is placed within the error of a reading, which is below a microsecond.
+    of now. What lies between them is placed within the error of a reading, which is below a microsecond. Of what lies
+    outside, as the times of a simulation, the line says little and the clock may know nothing at all: it is told as it
+    was given.
     """
+
+    # How far behind the last reading a time may lie that was taken from the same clock.
+    AHEAD_NS = 1_000_000
 
     def __init__(self) -> None:
         self._first: Optional[Tuple[int, int]] = None
@@ -121,18 +126,21 @@ class _Wall:
             self._first = best
         return best
 
-    def ticks(self, *wall_ns: int) -> List[int]:
-        """The recorder's clock at wall times."""
+    def place(self, start_ns: int, end_ns: int) -> Tuple[int, int, Optional[Tuple[int, int]]]:
+        """The recorder's clock at two wall times, and these times themselves if they are to be told instead."""
+        limit = (1 << 63) - 1
+        given = (min(max(-limit, start_ns), limit), min(max(-limit, end_ns), limit))
         last = self.mark()
         if last is None or self._first is None:
-            return [0] * len(wall_ns)
+            return 0, 0, given
         (ticks0, wall0), (ticks1, wall1) = self._first, last
         if wall1 <= wall0:
             # The wall clock was set back: there is no line yet, only this point.
             self._first = last
-            return [ticks1] * len(wall_ns)
-        ticks = (ticks1 - (wall1 - wall) * (ticks1 - ticks0) // (wall1 - wall0) for wall in wall_ns)
-        return [min(max(1, at), (1 << 63) - 1) for at in ticks]
+            return ticks1, ticks1, given
+        start, end = (ticks1 - (wall1 - wall) * (ticks1 - ticks0) // (wall1 - wall0) for wall in (start_ns, end_ns))
+        inside = wall0 <= start_ns and end_ns <= wall1 + self.AHEAD_NS
+        return min(max(1, start), limit), min(max(1, end), limit), None if inside else given
 
 
 _WALL = _Wall()
@@ -149,8 +157,8 @@ def emit_at(
 ) -> None:
     """A span whose times the program took from the wall clock."""
     if now():
-        start, end = _WALL.ticks(int(start_ns), int(start_ns) + max(0, int(duration_ns)))
-        emit(kind, name, category, start, end, new_id() if kind == ASYNC_SPAN else 0, args)
+        start, end, at = _WALL.place(int(start_ns), int(start_ns) + max(0, int(duration_ns)))
+        emit(kind, name, category, start, end, new_id() if kind == ASYNC_SPAN else 0, args, at=at)
 
 
 def emit_fact(name: str, args: Dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ import weftline._native as _native
 OPTIONS: Dict[str, Any] = dict(_native.perfflow_options())
 # Whoever says no means it, under `weft run` too.
 ENABLED: bool = bool(OPTIONS["log_enable"])
-# Whether spans tell what processor time and memory they used.
-USAGE: bool = bool(OPTIONS["cpu_mem_usage"])
+# Whether spans tell what processor time and memory they used, or how the GPUs were used.
+USAGE: bool = bool(OPTIONS["cpu_mem_usage"]) or bool(OPTIONS["gpu_usage"])
 
 # The job that this process runs in, inside the jobs of its parents; not a level deeper when this module is reloaded.
 INSTANCE_PATH: str = globals().get("INSTANCE_PATH") or str(OPTIONS["instance_path"])
@@ -29,6 +29,11 @@ def begin() -> None:
             _native.begin("perfflow")
         except Exception as error:
             print(f"weftline: nothing is recorded: {error}", file=sys.stderr)
+    if ENABLED and OPTIONS["gpu_usage"] and _native.is_on() and not _native.ask_gpu():
+        print(
+            "weftline: gpu-usage: no GPU is told of, since NVIDIA's management library (libnvidia-ml.so.1) finds none",
+            file=sys.stderr,
+        )
     if not ENABLED:
         for sentence in OPTIONS["warnings"]:
             print(f"weftline: {sentence}", file=sys.stderr)

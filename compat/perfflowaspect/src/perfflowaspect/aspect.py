@@ -33,21 +33,26 @@ def critical_path(pointcut: F) -> F: ...
 
 
 @overload
-def critical_path(pointcut: str = "around", scope: str = "") -> Callable[[F], F]: ...
+def critical_path(pointcut: str = "around", scope: str = "", category: str = "") -> Callable[[F], F]: ...
 
 
-def critical_path(pointcut: Union[str, F] = "around", scope: str = "") -> Union[F, Callable[[F], F]]:
-    """Decorator for functions on the critical path; also without parentheses."""
+def critical_path(
+    pointcut: Union[str, F] = "around", scope: str = "", category: str = ""
+) -> Union[F, Callable[[F], F]]:
+    """Decorator for functions on the critical path; also without parentheses.
+
+    The events' category is the name of the function's module, unless one is given.
+    """
     if callable(pointcut):
-        return cast(F, _decorated(pointcut, "around", ""))
-    return lambda function: cast(F, _decorated(function, pointcut, str(scope or "")))
+        return cast(F, _decorated(pointcut, "around", "", ""))
+    return lambda function: cast(F, _decorated(function, pointcut, str(scope or ""), str(category or "")))
 
 
-def _decorated(function: Any, pointcut: str, scope: str) -> Any:
+def _decorated(function: Any, pointcut: str, scope: str, category: str) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(function.__func__, pointcut, scope))
+        return type(function)(_decorated(function.__func__, pointcut, scope, category))
     name = str(getattr(function, "__qualname__", None) or type(function).__name__)
-    category = str(getattr(function, "__module__", None) or "")
+    category = category or str(getattr(function, "__module__", None) or "")
     make = _POINTCUTS.get(pointcut)
     if make is None:
         known = ", ".join(_POINTCUTS)

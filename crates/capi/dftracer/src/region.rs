@@ -88,7 +88,8 @@ unsafe extern "C" fn finalize_region(data: *mut Region) {
     let end = front::now(open.table);
     if front::still(open.table, open.epoch) {
         if let Some(from) = open.usage {
-            open.args.put(0, Argument::Usage(from, front::usage(open.table)));
+            let args = &mut open.args;
+            front::used_since(open.table, from, |key, value| args.put(key, value));
         }
         let Open { name, category, start, .. } = open;
         front::emit(open.table, &Told { kind: Kind::Span, name, category, start, end, id: 0 }, open.args.as_bytes());

@@ -47,6 +47,8 @@ pub mod perfflow {
     pub const COMPACT: i32 = 2;
     /// Spans tell what they used.
     pub const USAGE: i32 = 4;
+    /// And how GPUs are used.
+    pub const GPU: i32 = 8;
 }
 
 /// The function's name. Part of no header: the libraries that use it are installed together.

@@ -5,9 +5,9 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use weftline::front::Table;
+use weftline::front::{self, Table};
 use weftline::recorder;
-use weftline_capi_entry::session::{Ask, ask, is_supervised, perfflow};
+use weftline_capi_entry::session::{Ask, ask, is_supervised, perfflow, say};
 
 /// Nobody has looked whether recording must begin.
 const NOT_YET: u32 = 0;
@@ -26,7 +26,7 @@ pub(crate) fn is_compact() -> bool {
 
 /// Do spans tell what they used, even where the recorder does not ask for it?
 pub(crate) fn wants_usage() -> bool {
-    OPTIONS.load(Ordering::Relaxed) & perfflow::USAGE != 0
+    OPTIONS.load(Ordering::Relaxed) & (perfflow::USAGE | perfflow::GPU) != 0
 }
 
 /// The recorder, if it records.
@@ -59,8 +59,13 @@ fn begin() -> Option<&'static Table> {
     if !weftline::is_on() && !is_supervised() {
         ask(Ask::PerfflowBegin, None, None);
     }
+    let table = recorder::recording();
+    if options & perfflow::GPU != 0 && table.is_some_and(|table| !front::ask_gpu(table)) {
+        let why = "no GPU is told of, since NVIDIA's management library (libnvidia-ml.so.1) finds none";
+        say([format!("gpu-usage: {why}")]);
+    }
     STATE.store(LOOKED, Ordering::Release);
-    recorder::recording()
+    table
 }
 
 /// Children must find the instance path, whether a woven function has run or not; nobody else needs it.

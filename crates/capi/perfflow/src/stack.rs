@@ -72,7 +72,7 @@ impl Frame {
             args.put(text::name(self.table, b"unwound"), Argument::Bool(true));
         }
         if let Some(from) = self.usage {
-            args.put(0, Argument::Usage(from, front::usage(self.table)));
+            front::used_since(self.table, from, |key, value| args.put(key, value));
         }
         let end = front::now(self.table);
         match self.told {

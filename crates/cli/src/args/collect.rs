@@ -24,6 +24,9 @@ pub(crate) struct CollectArgs {
     /// Let others read the run, as far as the umask does [default: it is for you alone]
     #[arg(long)]
     pub(crate) share: bool,
+    /// Keep no arguments of command lines, only the programs' names [default: arguments are kept, secrets masked]
+    #[arg(long)]
+    pub(crate) no_args: bool,
     /// Time from sample to sample [default: 500ms, or PROC_INTERVAL_MS]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,

@@ -41,8 +41,10 @@ fn is_zero(number: &u64) -> bool {
 /// The verdict on a run.
 #[derive(Serialize)]
 struct Report {
-    /// Nothing lost, nothing damaged, all that was recorded is there.
+    /// Traced as it was asked for, nothing lost, nothing damaged, all that was recorded is there.
     complete: bool,
+    /// Why programs ran untraced though they could have been traced.
+    failures: Vec<String>,
     /// Processes are still running.
     open: bool,
     events: u64,
@@ -136,10 +138,12 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
     let open = records.iter().any(|record| record.state == State::Open);
     Ok(Report {
         complete: !damaged
+            && totals.failures.is_empty()
             && totals.lost() == 0
             && samples_lost == 0
             && kernel_lost.is_empty()
             && expected.is_none_or(|expected| expected == events),
+        failures: totals.failures,
         open,
         events,
         events_expected: expected,
@@ -190,6 +194,9 @@ fn text(report: &Report, paint: Paint) -> String {
         (false, _) => paint.bad("not complete"),
     };
     say(format!("{verdict}: {} events in {} files", terminal::count(report.events), report.files.len()));
+    for failure in &report.failures {
+        say(paint.bad(&format!("  {}", terminal::printable(failure))));
+    }
     if let Some(expected) = report.events_expected.filter(|expected| *expected != report.events) {
         say(paint.bad(&format!(
             "  {} events were written, {} are in the files",
@@ -239,7 +246,7 @@ fn text(report: &Report, paint: Paint) -> String {
     }
     if !report.coverage.lines.is_empty() {
         say(String::new());
-        say(format!("coverage: {}", crate::summary::coverage(report.coverage.tree_read, report.coverage.tree_write)));
+        say(format!("coverage: {}", crate::summary::coverage(&report.coverage)));
         out.push_str(&ledger_table(&report.coverage.lines));
     }
     out.push_str(&kernel_table(&report.coverage.kernel));
@@ -285,7 +292,10 @@ fn ledger_table(lines: &[Line]) -> String {
                 continue;
             }
         }
-        let name = format!("{} {}", line.pid, terminal::printable(&line.program));
+        let name = match (line.pid, line.program.as_str()) {
+            (0, "") => "others".to_owned(),
+            (pid, program) => format!("{pid} {}", terminal::printable(program)),
+        };
         let mut row = vec![name.clone()];
         for direction in [line.read, line.write] {
             match direction {

@@ -11,29 +11,25 @@ use anyhow::Context;
 use serde::Serialize;
 use weftline_collect::collector::Collector;
 use weftline_format::manifest::SampleRecord;
+use weftline_format::secrets::Arguments;
 
 use crate::args::CollectArgs;
 use crate::kernel;
 use crate::rundir;
 use crate::signals::Signals;
 use crate::terminal;
+use crate::usage::Usage;
 
 /// Runs the verb.
 pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
-    let wishes = match wishes::of(args, &|name| std::env::var(name).ok()) {
-        Ok(wishes) => wishes,
-        Err(wrong) => {
-            writeln!(std::io::stderr(), "weft: {wrong}")?;
-            return Ok(ExitCode::from(2));
-        }
-    };
+    let wishes = wishes::of(args, &|name| std::env::var(name).ok()).map_err(Usage::error)?;
     if args.stop {
         return life::stop(args, &wishes);
     }
     // What cannot work leaves no run behind.
     wishes.verify().context("cannot sample")?;
     let (output, id, stage) = (wishes.output.as_deref(), wishes.run_id.as_deref(), wishes.stage.as_deref());
-    let run = rundir::join(output, id, &wishes.node, stage, args.share)?;
+    let run = rundir::join(output, id, &wishes.node, stage, args.share, Arguments::unless(args.no_args))?;
     if args.daemon {
         return life::start_daemon(args, &run);
     }
@@ -63,7 +59,7 @@ fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Re
     let (interval, mode) = (options.interval, options.follow.describe());
     let mut collector = Collector::start(options).context("cannot sample")?;
     if args.kernel
-        && let Some(watch) = kernel::start(run, &mut say)
+        && let Ok(watch) = kernel::start(run, &mut say)
     {
         watch.add_to(&mut collector);
     }

@@ -149,12 +149,12 @@ fn shared_memory() -> Finding {
 /// Memory that killed runs still take.
 fn left_over() -> Vec<Finding> {
     let told = weftline_drain::live::abandoned().into_iter().map(|left| {
-        let size = crate::terminal::bytes(left.bytes);
-        let of = match left.run.is_dir() {
-            true => format!("; `weft recover {}` writes it to the run and frees it", left.run.display()),
-            false => format!(" of {}, which is gone; remove it if you do not need it", left.run.display()),
+        let (size, run, place) = (crate::terminal::bytes(left.bytes), left.run.display(), left.directory.display());
+        let remedy = match left.run.is_dir() {
+            true => format!("`weft recover {run}` takes in its last events and frees the memory"),
+            false => format!("that run is gone; `rm -r {place}` frees the memory"),
         };
-        Finding::Note(format!("{} holds {size} of a run whose weft was killed{of}", left.directory.display()))
+        Finding::Note(format!("{size} of memory are left of {run}, whose weft was killed; {remedy}"))
     });
     told.collect()
 }
@@ -224,7 +224,12 @@ fn newest_run() -> Vec<Finding> {
     let totals = summary::Totals::of(&records);
     let shown = run.display();
     let mut out = Vec::new();
-    if totals.events == 0 && totals.untraced.is_empty() {
+    if let Some(why) = totals.failures.first() {
+        out.push(Finding::Bad(
+            format!("the newest run, {shown}, was not traced: {why}"),
+            "see to that, and run the program again",
+        ));
+    } else if totals.events == 0 && totals.untraced.is_empty() {
         out.push(Finding::Bad(
             format!("the newest run, {shown}, holds no events"),
             "the program may have failed before it started; `weft check` shows its processes",

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use weftline_drain::{Live, LiveOptions};
 use weftline_format::manifest::RunManifest;
+use weftline_format::secrets::Arguments;
 use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{EnvArgs, Syntax};
@@ -13,11 +14,10 @@ use crate::{library, rundir};
 /// Runs the verb.
 pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let library = library::find()?;
-    let run = rundir::create(args.output.as_deref(), Some("env"), &[], args.share)?.directory;
-    let live = Live::create(
-        &run,
-        &LiveOptions { run_id: RunManifest::read(&run)?.id, unsupervised: true, ..LiveOptions::default() },
-    )?;
+    let arguments = Arguments::unless(args.no_args);
+    let run = rundir::create(args.output.as_deref(), Some("env"), &[], args.share, arguments)?.directory;
+    let run_id = RunManifest::read(&run)?.id;
+    let live = Live::create(&run, &LiveOptions { run_id, unsupervised: true, arguments, ..LiveOptions::default() })?;
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(other) if !other.is_empty() => format!("{other}:{}", library.display()),
         _ => library.display().to_string(),

@@ -12,8 +12,9 @@ use anyhow::Context as _;
 
 use crate::args::QueryArgs;
 use crate::commands::recover;
-use crate::parts::{self, Part, SQL_PROGRAM};
+use crate::parts::{self, Part, SQL_PROGRAM, SQL_VARIABLE};
 use crate::rundir;
+use crate::usage::Usage;
 
 /// Runs the verb. Returns only when that failed.
 pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
@@ -31,6 +32,10 @@ pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let error = Command::new(&program).args(words(&args)).exec();
+    if std::env::var_os(SQL_VARIABLE).is_some_and(|given| given == program) {
+        let what = format!("{SQL_VARIABLE} names {}, which cannot be started: {error}", program.display());
+        return Err(Usage::error(what));
+    }
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }
 

@@ -68,17 +68,28 @@ fn add_coverage(report: &mut Report, run: &Run) {
         if records.is_empty() {
             continue;
         }
-        let lost = summary::Totals::of(&records).lost();
+        let totals = summary::Totals::of(&records);
+        let mut list = |name, label, value: serde_json::Value, sentences: &[String], alarming| {
+            if !sentences.is_empty() {
+                let shown = terminal::printable(&sentences.join("; "));
+                report.facts.push(Fact { name, label, value, shown, alarming });
+            }
+        };
+        list("not_traced", "not traced", serde_json::json!(totals.failures), &totals.failures, true);
+        let ledger = ledger::ledger(&records);
+        let unseen: Vec<String> = ledger.unseen.iter().map(ledger::Unseen::sentence).collect();
+        let uncounted = ledger.uncounted().next().is_some();
+        list("unseen", "unseen", serde_json::json!(ledger.unseen), &unseen, uncounted);
+        let lost = totals.lost();
         let shown = if lost == 0 {
             "nothing".to_owned()
         } else {
             format!("{} events; weft check tells why", terminal::count(lost))
         };
         report.facts.push(Fact { name: "lost_events", label: "lost", value: lost.into(), shown, alarming: lost > 0 });
-        let ledger = ledger::ledger(&records);
-        let percent = |direction: Option<ledger::Direction>| direction.map(ledger::Direction::percent);
-        let value = serde_json::json!({ "read": percent(ledger.tree_read), "written": percent(ledger.tree_write) });
-        let shown = summary::coverage(ledger.tree_read, ledger.tree_write);
+        let (read, written) = ledger.percent();
+        let value = serde_json::json!({ "read": read, "written": written });
+        let shown = summary::coverage(&ledger);
         report.facts.push(Fact { name: "coverage_percent", label: "coverage", value, shown, alarming: false });
     }
 }

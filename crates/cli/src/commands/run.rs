@@ -1,5 +1,7 @@
 //! `weft run`: starts the program, drains its arenas while it runs, and tells what happened.
 
+mod untraced;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use rustix::fs::Access;
 use weftline_collect::collector::Sampling;
 use weftline_collect::error::CollectError;
 use weftline_collect::follow::Follow;
@@ -17,34 +19,41 @@ use weftline_collect::roots::Roots;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions, Outcome, tree_io};
 use weftline_format::files;
 use weftline_format::manifest::{
-    Exit, IoCount, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SampleRecord, SupervisorRecord,
+    Exit, IoCount, KernelRecord, ProcessRecord, RECORD_DIR, RUN_FILE, RunManifest, SampleRecord, SupervisorRecord,
 };
+use weftline_format::secrets::Arguments;
 use weftline_recorder::elf::{self, VERDICT_NAMES, Verdict};
 use weftline_recorder::process::LIVE_VARIABLE;
 
 use crate::args::{OnFull, RunArgs};
 use crate::signals::{self, Caught, ChildState, PidFile, Signals};
 use crate::terminal::Terminal;
+use crate::usage::Usage;
 use crate::{kernel, library, rundir, summary, terminal};
+use untraced::Untraced;
 
-/// Runs the verb. Whatever goes wrong on our side, the program is run.
+/// Runs the verb. Options that cannot be followed are an error before anything starts; whatever else goes wrong on our side, the program is run.
 pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let inside = std::env::var_os(LIVE_VARIABLE).is_some_and(|live| Path::new(&live).join("ctl").exists());
     if args.output.is_none() && inside {
         // Inside a run: its library traces this process and will trace the program.
         return Ok(replace_by(&args.command));
     }
+    // Each of them is one; together they may be too many.
+    for patterns in [&args.include, &args.exclude] {
+        weftline_drain::check_patterns(patterns).map_err(|error| Usage::error(error.to_string()))?;
+    }
     let pid_directory = args.pid_dir.as_deref().map(prepare_pid_directory).transpose()?;
     let signals = Signals::block();
-    let tracing = match Tracing::prepare(args) {
-        Ok(tracing) => Some(tracing),
-        Err(error) => {
-            say(&format!("not tracing: {}", terminal::chain(&error)));
-            None
+    let (tracing, mut untraced) = match prepare(args)? {
+        Ok(tracing) => (Some(tracing), None),
+        Err(untraced) => {
+            say(&format!("not tracing: {}", untraced.why));
+            (None, Some(untraced))
         }
     };
-    let watch = tracing.as_ref().filter(|_| args.kernel).and_then(|tracing| kernel::start(&tracing.run, &mut say));
-    if let Some(watch) = &watch {
+    let asked = tracing.as_ref().filter(|_| args.kernel).map(|tracing| kernel::start(&tracing.run, &mut say));
+    if let Some(Ok(watch)) = &asked {
         watch.follow_own_children(&mut say);
     }
     let started = Instant::now();
@@ -53,35 +62,81 @@ pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<Exit
         Ok(child) => child,
         Err(error) => {
             // Where nothing was seen, this removes its file.
-            watch.map(kernel::Watch::finish);
+            asked.and_then(Result::ok).map(kernel::Watch::finish);
             if let Some(tracing) = tracing {
                 tracing.abandon();
+            }
+            if let Some(run) = untraced.and_then(|untraced| untraced.run) {
+                remove_unused(&run);
             }
             return Ok(cannot_start(&args.command[0], &error));
         }
     };
-    if let Some(watch) = &watch {
+    if let Some(Ok(watch)) = &asked {
         watch.leave_own_children();
     }
-    let (outcome, state) = match tracing {
+    let (ended, state) = match tracing {
         Some(tracing) => {
             let sampling = if args.no_sample { None } else { sample(&tracing.run, child.id(), args) };
-            supervise(tracing, &child, signals, started, sampling, watch)
+            let run = tracing.run.clone();
+            let (outcome, state) = supervise(tracing, &child, signals, started, sampling, asked);
+            let ended = match outcome {
+                Ok(outcome) => {
+                    // What was written last may have failed too.
+                    outcome.messages.iter().for_each(|message| say(message));
+                    Ok((run, outcome.record))
+                }
+                Err(error) => {
+                    let again = format!("`weft recover {}` tries again", run.display());
+                    Err(Untraced { run: None, why: format!("the trace could not be completed: {error}; {again}") })
+                }
+            };
+            (ended, state)
         }
-        None => (None, wait_only(&child, signals)),
+        None => {
+            let state = wait_only(&child, signals);
+            let untraced = untraced.take().unwrap_or_default();
+            (untraced.record(args, &child, state, started), state)
+        }
     };
     if let Some(directory) = pid_directory {
         // The program may have removed it itself.
         let _ = std::fs::remove_file(directory.join(child.id().to_string()));
     }
-    if let Some((run, outcome)) = outcome {
-        conclude(&run, outcome, args, terminal);
+    match ended {
+        Ok((run, record)) => conclude(&run, record, args, terminal),
+        // The first word on it was lost in what the program said.
+        Err(untraced) => say(&terminal.stderr().bad(&untraced.why)),
     }
-    Ok(ExitCode::from(match state {
-        ChildState::Exited(code) => code as u8,
-        ChildState::Killed(signal) => 128u8.wrapping_add(signal as u8),
-        ChildState::Running | ChildState::Stopped => 1,
-    }))
+    Ok(match state {
+        ChildState::Exited(code) => ExitCode::from(code as u8),
+        // Everything is written. Whoever waits for us is to see what he would see of the program.
+        ChildState::Killed(signal) => {
+            signals::die_by(signal);
+            ExitCode::from(128u8.wrapping_add(signal as u8))
+        }
+        ChildState::Running | ChildState::Stopped => ExitCode::FAILURE,
+    })
+}
+
+/// Makes the run and all that must exist before the program starts; an error is wrong usage, [`Untraced`] is trouble of our own.
+fn prepare(args: &RunArgs) -> anyhow::Result<Result<Tracing, Untraced>> {
+    let library = match library::find() {
+        Err(error) if error.is::<Usage>() => return Err(error),
+        found => found,
+    };
+    let arguments = Arguments::unless(args.no_args);
+    let made = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.share, arguments);
+    let rundir::Created { directory: run, notice } = match made {
+        Ok(created) => created,
+        Err(error) if error.is::<Usage>() => return Err(error),
+        Err(error) => return Ok(Err(Untraced { run: None, why: terminal::chain(&error) })),
+    };
+    notice.iter().for_each(|notice| say(notice));
+    match library.and_then(|library| Tracing::prepare(args, &run, library)) {
+        Ok(tracing) => Ok(Ok(tracing)),
+        Err(error) => Ok(Err(Untraced::begin(run, terminal::chain(&error)))),
+    }
 }
 
 /// All that must exist before the program starts.
@@ -95,20 +150,17 @@ struct Tracing {
 }
 
 impl Tracing {
-    fn prepare(args: &RunArgs) -> anyhow::Result<Tracing> {
-        let library = library::find()?;
-        let rundir::Created { directory: run, notice } =
-            rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.share)?;
-        notice.iter().for_each(|notice| say(notice));
+    fn prepare(args: &RunArgs, run: &Path, library: PathBuf) -> anyhow::Result<Tracing> {
         let live_options = LiveOptions {
-            run_id: RunManifest::read(&run)?.id,
+            run_id: RunManifest::read(run)?.id,
             no_io: args.no_io,
             span_usage: args.span_usage,
             wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
             place: args.arenas.into(),
+            arguments: Arguments::unless(args.no_args),
             ..LiveOptions::default()
         };
-        let live = Live::create(&run, &live_options)?;
+        let live = Live::create(run, &live_options)?;
         let live_directory = live.directory().to_owned();
         let drain_options = DrainOptions {
             include: args.include.clone(),
@@ -116,11 +168,11 @@ impl Tracing {
             max_size: args.max_size,
             ..DrainOptions::default()
         };
-        let drain = Drain::new(live, &run, drain_options)?;
+        let drain = Drain::new(live, run, drain_options)?;
         let program = search(&args.command[0]).unwrap_or_default();
         let verdict =
             CString::new(program.as_os_str().as_bytes()).map_or(Verdict::Traceable, |path| elf::inspect(&path));
-        Ok(Tracing { run, drain, live_directory, library, program, verdict })
+        Ok(Tracing { run: run.to_owned(), drain, live_directory, library, program, verdict })
     }
 
     /// The program never started: leave nothing behind that was not there before.
@@ -128,15 +180,20 @@ impl Tracing {
         if let Err(error) = self.drain.finish() {
             say(&error.to_string());
         }
-        let traced = rundir::size_of(&self.run) > 0;
-        if !traced && SupervisorRecord::read_all(&self.run).0.len() <= 1 {
-            // Only our own manifest files; a directory that holds anything else stays.
-            let is_record = |name: &str| [".json", ".live", ".room"].iter().any(|end| name.ends_with(end));
-            let _ = files::remove_known(&self.run.join(RECORD_DIR), is_record);
-            let _ = std::fs::remove_file(self.run.join(RUN_FILE));
-            let _ = std::fs::remove_dir(&self.run);
-            let _ = self.run.parent().filter(|parent| parent.ends_with(rundir::RUNS)).map(std::fs::remove_dir);
-        }
+        remove_unused(&self.run);
+    }
+}
+
+/// Removes a run of which nothing became.
+fn remove_unused(run: &Path) {
+    let traced = rundir::size_of(run) > 0;
+    if !traced && SupervisorRecord::read_all(run).0.len() <= 1 {
+        // Only our own manifest files; a directory that holds anything else stays.
+        let is_record = |name: &str| [".json", ".live", ".room"].iter().any(|end| name.ends_with(end));
+        let _ = files::remove_known(&run.join(RECORD_DIR), is_record);
+        let _ = std::fs::remove_file(run.join(RUN_FILE));
+        let _ = std::fs::remove_dir(run);
+        let _ = run.parent().filter(|parent| parent.ends_with(rundir::RUNS)).map(std::fs::remove_dir);
     }
 }
 
@@ -187,8 +244,11 @@ fn start(
 }
 
 fn prepare_pid_directory(directory: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make --pid-dir {}", directory.display()))?;
-    directory.canonicalize().with_context(|| format!("cannot use --pid-dir {}", directory.display()))
+    let made = std::fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
+    let made = made.and_then(|made| {
+        rustix::fs::access(&made, Access::WRITE_OK | Access::EXEC_OK).map(|()| made).map_err(Into::into)
+    });
+    made.map_err(|error| Usage::error(format!("cannot use --pid-dir {}: {error}", directory.display())))
 }
 
 fn cannot_start(program: &OsStr, error: &std::io::Error) -> ExitCode {
@@ -247,6 +307,7 @@ fn sample(run: &Path, child: u32, args: &RunArgs) -> Option<Sampling> {
         stage: None,
         peer: None,
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        arguments: Arguments::unless(args.no_args),
     };
     Sampling::spawn(options, QUIET.min(args.sample)).inspect_err(|error| say(&format!("no samples: {error}"))).ok()
 }
@@ -257,8 +318,8 @@ fn supervise(
     signals: Signals,
     started: Instant,
     sampling: Option<Sampling>,
-    watch: Option<kernel::Watch>,
-) -> (Option<(PathBuf, Outcome)>, ChildState) {
+    asked: Option<Result<kernel::Watch, String>>,
+) -> (weftline_drain::Result<Outcome>, ChildState) {
     let state = loop {
         let pause = tracing.drain.poll();
         tracing.drain.take_messages().iter().for_each(|message| say(message));
@@ -267,16 +328,15 @@ fn supervise(
         }
     };
     let record = tracing.drain.record_mut();
-    record.exit = Some(match state {
-        ChildState::Killed(signal) => Exit { signal: Some(signal), ..Exit::default() },
-        ChildState::Exited(code) => Exit { code: Some(code), ..Exit::default() },
-        ChildState::Running | ChildState::Stopped => Exit::default(),
-    });
+    record.exit = Some(exit_of(state));
     record.wall_ns = started.elapsed().as_nanos() as u64;
     record.cpu_ns = signals::children_cpu_ns();
     // Before any thread of ours ends: what it read would count as the program's.
     record.tree_io = tree_io().map(|io| IoCount { rchar: io.rchar, wchar: io.wchar });
-    record.kernel = watch.map(kernel::Watch::finish);
+    record.kernel = asked.map(|watch| match watch {
+        Ok(watch) => watch.finish(),
+        Err(why) => KernelRecord { absent: vec![why], ..KernelRecord::default() },
+    });
     match sampling.map(Sampling::finish) {
         Some(Ok(samples)) => record.samples = samples,
         // One that was gone before the thread looked for it was too short to be sampled.
@@ -296,24 +356,26 @@ fn supervise(
             ..ProcessRecord::default()
         });
     }
-    match tracing.drain.finish() {
-        Ok(outcome) => (Some((tracing.run, outcome)), state),
-        Err(error) => {
-            say(&format!(
-                "the trace could not be completed: {error}; `weft recover {}` tries again",
-                tracing.run.display()
-            ));
-            (None, state)
-        }
+    (tracing.drain.finish(), state)
+}
+
+fn exit_of(state: ChildState) -> Exit {
+    match state {
+        ChildState::Killed(signal) => Exit { signal: Some(signal), ..Exit::default() },
+        ChildState::Exited(code) => Exit { code: Some(code), ..Exit::default() },
+        ChildState::Running | ChildState::Stopped => Exit::default(),
     }
 }
 
-fn conclude(run: &Path, outcome: Outcome, args: &RunArgs, terminal: Terminal) {
-    let record = outcome.record;
+fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, terminal: Terminal) {
     let lost: u64 = record.processes.iter().flat_map(|process| process.drops.values()).sum();
+    let paint = terminal.stderr();
     if args.quiet {
+        if let Some(why) = &record.failure {
+            say(&paint.bad(&format!("the program ran untraced: {why}")));
+        }
         if lost > 0 {
-            say(&format!("{lost} events were lost; `weft check {}` tells why", run.display()));
+            say(&paint.bad(&format!("{lost} events were lost; `weft check {}` tells why", run.display())));
         }
         return;
     }
@@ -324,6 +386,6 @@ fn conclude(run: &Path, outcome: Outcome, args: &RunArgs, terminal: Terminal) {
             .and_then(|cwd| run.strip_prefix(cwd).ok().map(|run| run.display().to_string()))
             .unwrap_or_else(|| run.display().to_string()),
     };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], terminal.stderr());
+    let text = summary::text(&shown, rundir::size_of(run), &[record], paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }

@@ -9,10 +9,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::Context as _;
-
 use crate::args::{FlagKind, WeaveArgs};
 use crate::terminal;
+use crate::usage::Usage;
 use crate::weaving::compiler::{self, Compiler};
 use crate::weaving::flags::{self, Wishes};
 use crate::weaving::line::{self, Linking, Work};
@@ -38,8 +37,9 @@ pub(crate) fn execute(args: &WeaveArgs) -> anyhow::Result<ExitCode> {
 
 /// The list of rules by its full path: builds change directories.
 fn rules(given: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
-    let absolute =
-        |path: &Path| path.canonicalize().with_context(|| format!("the rules {} cannot be read", path.display()));
+    let wrong =
+        |path: &Path, error| Usage::error(format!("--rules {}: the file cannot be read: {error}", path.display()));
+    let absolute = |path: &Path| path.canonicalize().map_err(|error| wrong(path, error));
     given.map(absolute).transpose()
 }
 

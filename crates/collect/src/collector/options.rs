@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weftline_format::secrets::Arguments;
+
 use crate::follow::Follow;
 use crate::roots::Roots;
 
@@ -35,4 +37,6 @@ pub struct Options {
     pub peer: Option<String>,
     /// The command line, for the identity of the file.
     pub command: Vec<String>,
+    /// How much of it, and of the command lines of processes, is kept.
+    pub arguments: Arguments,
 }

@@ -7,6 +7,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weftline_format::identity;
+use weftline_format::secrets::Arguments;
 
 use super::crowd::Crowd;
 use crate::clock::{Clock, Moment};
@@ -48,6 +49,8 @@ pub(super) struct Targets {
     roots: Roots,
     own: Own,
     began: Moment,
+    /// How much of command lines is kept.
+    arguments: Arguments,
     pub(super) crowd: Crowd,
     exits: Hearing,
     /// Processes that were followed so far.
@@ -60,12 +63,20 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(roots: &Roots, own: &Own, began: Moment, crowd: Crowd, exits: bool) -> Targets {
+    pub(super) fn new(
+        roots: &Roots,
+        own: &Own,
+        began: Moment,
+        crowd: Crowd,
+        exits: bool,
+        arguments: Arguments,
+    ) -> Targets {
         Targets {
             by_pid: BTreeMap::new(),
             roots: roots.clone(),
             own: own.clone(),
             began,
+            arguments,
             crowd,
             exits: if exits { Hearing::NotYet } else { Hearing::Deaf },
             told_ends: 0,
@@ -100,7 +111,7 @@ impl Targets {
         if self.crowd.is_full() {
             return Err(Errno::MFILE.into());
         }
-        let mut sampler = ProcessSampler::open(&self.roots, pid)?;
+        let mut sampler = ProcessSampler::open_keeping(&self.roots, pid, self.arguments)?;
         let end = if self.roots.own_pids() { end_of(pid)? } else { None };
         if !self.crowd.has_room(ends) {
             return Err(Errno::MFILE.into());

@@ -7,7 +7,7 @@ use rustix::time::ClockId;
 use serde::Serialize;
 
 use super::stat::{Stat, tick_ns};
-use weftline_format::secrets;
+use weftline_format::secrets::Arguments;
 
 use crate::cgroup::{Container, container_of};
 use crate::read::{Kept, keyed, lines};
@@ -61,7 +61,7 @@ impl Identity {
     }
 }
 
-pub(super) fn read(roots: &Roots, pid: u32, directory: &OwnedFd, stat: &Stat) -> Identity {
+pub(super) fn read(roots: &Roots, pid: u32, directory: &OwnedFd, stat: &Stat, arguments: Arguments) -> Identity {
     let exe = rustix::fs::readlinkat(directory, "exe", Vec::new()).ok();
     Identity {
         pid,
@@ -69,14 +69,14 @@ pub(super) fn read(roots: &Roots, pid: u32, directory: &OwnedFd, stat: &Stat) ->
         start_ticks: stat.start_ticks,
         start_ns: start_ns(stat.start_ticks),
         comm: stat.image.comm(),
-        command: command(directory),
+        command: command(directory, arguments),
         exe: exe.map(|path| path.to_string_lossy().into_owned()),
         uid: user(directory),
         container: container_of(roots, pid),
     }
 }
 
-fn command(directory: &OwnedFd) -> Vec<String> {
+fn command(directory: &OwnedFd, arguments: Arguments) -> Vec<String> {
     let mut buffer = Vec::new();
     let Ok(file) = Kept::open_at(directory.as_fd(), "cmdline") else { return Vec::new() };
     let Ok(text) = file.read(&mut buffer) else { return Vec::new() };
@@ -85,7 +85,7 @@ fn command(directory: &OwnedFd) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
-    secrets::masked(text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()))
+    arguments.kept(text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()))
 }
 
 fn user(directory: &OwnedFd) -> u32 {

@@ -25,6 +25,7 @@ pub(crate) fn options(run: &Path, interval_ms: u64, follow: Follow) -> Options {
         stage: Some("test".into()),
         peer: None,
         command: vec!["weft".into(), "collect".into()],
+        arguments: weftline_format::secrets::Arguments::Masked,
     }
 }
 

@@ -100,7 +100,7 @@ impl Drain {
         // An image that was gone before we looked has the start of the one before its exec, if we saw that.
         let earlier = self.starts.get(&process).copied().filter(|_| facts.parent_slot == 0);
         let start = start_of(arena, slot, host).or(earlier);
-        let image = Arc::new(Image::read(arena, slot, host, &timeline, start));
+        let image = Arc::new(Image::read(arena, slot, host, &timeline, start, self.live.arguments));
         if self.starts.len() >= MOST_STARTS {
             self.starts.clear();
         }

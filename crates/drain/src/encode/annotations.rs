@@ -200,6 +200,16 @@ impl Annotations {
         Some(more)
     }
 
+    fn payload(&self, number: usize) -> &[u8] {
+        let from = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.payloads[from..self.ends[number]]
+    }
+
+    /// The times that the program itself gave the `number`th annotation of the segment.
+    fn given_times(&self, number: usize) -> Option<(i64, i64)> {
+        annotation::given_times(self.payload(number))
+    }
+
     /// Forgets the texts of the arena; the sums per span since the last call.
     pub(super) fn take_sums(&mut self, into: &mut SpanSums) {
         for (name, category, sum) in &self.texts.sums {
@@ -236,6 +246,10 @@ impl Annotations {
         keys.clear();
         for (place, (key, value)) in annotation::arguments(payload).enumerate() {
             let used = *turn | place as u64;
+            if let Argument::At(..) = value {
+                keys.push(EMPTY);
+                continue;
+            }
             if let Argument::Usage(..) = value {
                 USAGE.for_each(|key| texts.list[key as usize].used = used);
                 keys.push(EMPTY);
@@ -258,6 +272,7 @@ impl Annotations {
                         }
                     }
                 }
+                Argument::At(..) => {}
                 _ if texts.list[key as usize].used != used => {}
                 Argument::Ticks(ticks) => drop(lines.arg_i64(texts.get(key), took(ticks))),
                 value => write_argument(lines, arena, texts.get(key), value, cut),
@@ -288,7 +303,9 @@ fn write_argument(lines: &mut LineBuf, arena: &Arena, key: &str, value: Argument
             Some((_, text)) => lines.arg_str(key, &text[..text.len().min(VALUE_MAX)]),
             None => lines.arg_value(key, &Value::Null),
         },
-        Argument::Null | Argument::Ticks(_) | Argument::Usage(..) => lines.arg_value(key, &Value::Null),
+        Argument::Null | Argument::Ticks(_) | Argument::Usage(..) | Argument::At(..) => {
+            lines.arg_value(key, &Value::Null)
+        }
     };
 }
 
@@ -336,8 +353,10 @@ impl Encoder {
         timeline: &Timeline,
     ) {
         let Some(kind) = Kind::of_head(record.head) else { return };
-        let start = timeline.at(record.start);
-        let end = timeline.at(record.end).max(start);
+        let (start, end) = self.told.given_times(number).unwrap_or_else(|| {
+            let start = timeline.at(record.start);
+            (start, timeline.at(record.end).max(start))
+        });
         let (name_at, category_at) = self.told.heading(arena, kind, record);
         self.cover(start, end);
         self.sum_up_span(kind, (name_at, category_at), start, end);

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
 use weftline_format::files;
+use weftline_format::secrets::Arguments;
 use weftline_recorder::clock::Kind;
 use weftline_recorder::layout::{LOSS_NAMES, options, pool_state};
 
@@ -15,6 +16,7 @@ use super::reader::Reader;
 use super::sums::Sums;
 use crate::arena::view::ArenaView;
 use crate::arena::{Arena, ControlPage};
+use crate::live::Settings;
 use crate::procfs::Host;
 use crate::timeline::Clock;
 
@@ -33,6 +35,8 @@ pub(super) struct Watching {
     /// With the word of the pool that stood for it.
     arenas: BTreeMap<u64, (u64, Reader)>,
     journal: Journaled,
+    /// How much of command lines is shown: as much as the run keeps.
+    arguments: Arguments,
 }
 
 impl Watching {
@@ -41,8 +45,10 @@ impl Watching {
         let Some(control) = ControlPage::open_to_look(&path.join("ctl"))? else { return Ok(None) };
         let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
         let clock = Clock::watch(&path.join("clock"), kind);
-        let path = path.to_owned();
-        Ok(Some(Watching { path, control, clock, arenas: BTreeMap::new(), journal: Journaled::default() }))
+        // Settings that cannot be read may have forbidden them.
+        let arguments = Settings::read(path).map_or(Arguments::Omitted, |settings| settings.arguments);
+        let (path, arenas) = (path.to_owned(), BTreeMap::new());
+        Ok(Some(Watching { path, control, clock, arenas, journal: Journaled::default(), arguments }))
     }
 
     /// Reads what is new. `known`: arenas that were not there at the last look are new altogether, else they are older than we are.
@@ -87,7 +93,7 @@ impl Watching {
                 self.journal.remember(reader);
             }
             match ArenaView::open(&self.path, number) {
-                Ok(Some(view)) => drop(self.arenas.insert(number, (word, Reader::new(view)))),
+                Ok(Some(view)) => drop(self.arenas.insert(number, (word, Reader::new(view, self.arguments)))),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     notes.push("some of its processes belong to another user: use `weft top` as root".into());
                 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use weftline_format::identity::held;
-use weftline_format::secrets;
+use weftline_format::secrets::Arguments;
 use weftline_recorder::annotation::{ANNOTATION, CONTINUED, Kind, SKIPPED};
 use weftline_recorder::calls::Flow;
 use weftline_recorder::layout::{
@@ -85,6 +85,8 @@ impl ImageSeen {
 /// Reads one arena.
 pub(super) struct Reader {
     view: ArenaView,
+    /// How much of command lines is shown.
+    arguments: Arguments,
     begun: bool,
     cursors: HashMap<SegmentAt, Cursor>,
     images: BTreeMap<u32, ImageSeen>,
@@ -112,9 +114,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(view: ArenaView) -> Reader {
+    pub(super) fn new(view: ArenaView, arguments: Arguments) -> Reader {
         Reader {
             view,
+            arguments,
             begun: false,
             cursors: HashMap::new(),
             images: BTreeMap::new(),
@@ -420,8 +423,8 @@ impl Reader {
 
     fn read_image(&self, slot: u32, facts: SlotFacts, host: &Host, from_birth: bool) -> ImageSeen {
         let command = self.view.name(facts.command).map(|(_, bytes)| bytes).unwrap_or_default();
-        let command: Vec<String> =
-            secrets::masked(command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0).map(held));
+        let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
+        let command = self.arguments.kept(words.map(held));
         let exe = paths::resolve(|id| self.view.name(id), facts.exe).map(|path| held(&path)).unwrap_or_default();
         ImageSeen {
             tag: tag_of(&facts),

@@ -130,7 +130,8 @@ impl<'r> Leftovers<'r> {
                     process_state::CLAIMED => to_come.extend(self.child_to_come(arena, slot)),
                     state => {
                         let start = self.same_boot.then(|| start_of(arena, slot, &self.host)).flatten();
-                        let image = Arc::new(Image::read(arena, slot, &self.host, &self.clock.timeline(), start));
+                        let (timeline, arguments) = (self.clock.timeline(), self.settings.arguments);
+                        let image = Arc::new(Image::read(arena, slot, &self.host, &timeline, start, arguments));
                         let mut watched = Watched::new(Arc::clone(&image), now);
                         let pid = watched.pid(&self.host).unwrap_or(0);
                         let believed = given.believe_ended

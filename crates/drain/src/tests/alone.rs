@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use weftline_format::identity::{AGAIN, Identity};
 use weftline_format::manifest::State;
 use weftline_recorder::layout::{KernelIo, MAX_PIECES};
 use weftline_recorder::sys;
@@ -72,6 +73,13 @@ fn every_image_has_its_own_file_and_the_report_names_it() {
         assert!(name.contains(&format!("-{}-", file.pid)) && name.ends_with(".pfw.gz"), "{name}");
         let trace = reader::read_file(&file.path).expect("read");
         assert_eq!(offsets(&trace).into_keys().collect::<Vec<_>>(), [i64::from(image)]);
+        // The name stands once, in the file's head; what follows says whose it is all the same.
+        let identities: Vec<(&str, u32)> = trace
+            .events
+            .iter()
+            .filter_map(|event| Some((event.name.as_str(), Identity::from_event(event)?.pid)))
+            .collect();
+        assert_eq!(identities, [("process_name", file.pid), (AGAIN, file.pid)]);
     }
     let record = record_of(&run);
     assert_eq!((record.note.as_str(), record.state), ("a note", State::Complete));

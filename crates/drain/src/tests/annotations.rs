@@ -114,6 +114,30 @@ fn check_arguments(arguments: &[(&str, Argument<'_>)], expected: &[(&str, Value)
     assert_eq!(record.processes[0].drops.len(), 0);
 }
 
+/// Times that the program has from elsewhere are told as they are, and are no argument.
+#[test]
+fn times_that_the_program_gives() {
+    let (events, _) = told(|teller| {
+        teller.tell(Kind::Span, "sim", "", &[("", Argument::At(1_000_000, 1_500_007)), ("n", Argument::Int(1))]);
+        teller.tell(Kind::Instant, "sim", "", &[("", Argument::At(0, 0))]);
+        teller.tell(Kind::AsyncSpan, "sim", "", &[("", Argument::At(5_000, 1_000)), ("n", Argument::Int(3))]);
+        // Only what stands first is the event's time.
+        teller.tell(Kind::Instant, "now", "", &[("n", Argument::Int(4)), ("", Argument::At(7, 7))]);
+    });
+    let seen: Vec<(char, Option<i64>, Option<i64>, usize)> = events
+        .iter()
+        .filter(|event| event.name == "sim")
+        .map(|event| (event.phase.letter(), event.start_ns, event.end_ns(), event.args.len()))
+        .collect();
+    let at = |phase, start, end, arguments| (phase, Some(start), Some(end), arguments);
+    assert_eq!(
+        seen,
+        [at('X', 1_000_000, 1_500_007, 1), at('i', 0, 0, 0), at('b', 5_000, 5_000, 1), at('e', 5_000, 5_000, 0)]
+    );
+    let now = events.iter().find(|event| event.name == "now").expect("an event");
+    assert!(now.start_ns > Some(1_600_000_000_000_000_000) && now.args.len() == 1, "{now:?}");
+}
+
 #[test]
 fn arguments_come_back() {
     let text = |text: &str| Value::Str(text.to_owned());

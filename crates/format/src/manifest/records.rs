@@ -111,6 +111,9 @@ pub struct SupervisorRecord {
     pub ended_ns: i64,
     /// The direct child's end.
     pub exit: Option<Exit>,
+    /// Why tracing failed on our side, though the program ran; nothing when it did not. Such a run is not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Wall time from start to the direct child's end.
     pub wall_ns: u64,
     /// User and system time of the whole tree that was waited for, without our own.
@@ -249,6 +252,7 @@ impl Default for SupervisorRecord {
             started_ns: 0,
             ended_ns: 0,
             exit: None,
+            failure: None,
             wall_ns: 0,
             cpu_ns: 0,
             drain_cpu_ns: 0,
@@ -364,6 +368,9 @@ pub struct ProcessRecord {
     pub io: Option<IoSpan>,
     /// What the kernel's counters contain of children that were waited for.
     pub reaped_io: Option<IoCount>,
+    /// What the recorder itself read there: `io` leaves it out, the counters of a parent that waited for the process do not.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub recorder_read: u64,
     /// What the trace accounts for.
     pub traced: TracedBytes,
     /// The kernel's counters are from a look while it ran, because it was killed before it could tell them.

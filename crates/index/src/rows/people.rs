@@ -108,9 +108,7 @@ impl People {
 }
 
 fn is_identity(record: &Record<'_>) -> bool {
-    record.phase == weftline_format::Phase::Metadata
-        && record.name == "process_name"
-        && record.cat == identity::CATEGORY
+    identity::is_identity(record.phase, record.name, record.cat)
 }
 
 /// The process that an identity line speaks of.

@@ -30,6 +30,7 @@ __all__ = [
     "TracedFunction",
     "Usage",
     "VERSION",
+    "ask_gpu",
     "begin",
     "counter",
     "dftracer_options",
@@ -181,6 +182,9 @@ def usage(*, always: bool = False) -> Optional[Usage]:
 def set_usage(wanted: bool, /) -> None:
     """Spans of this process tell what they used from now on, or do not."""
 
+def ask_gpu() -> bool:
+    """Spans of this process tell the use of NVIDIA's GPUs from now on; `False` where NVML tells of none."""
+
 def emit(
     kind: int,
     name: str,
@@ -190,8 +194,12 @@ def emit(
     id: int = 0,
     args: Optional[dict[str, Any]] = None,
     usage: Optional[Usage] = None,
+    at: Optional[tuple[int, int]] = None,
 ) -> None:
-    """Stores an event. Does nothing when nothing is recorded."""
+    """Stores an event. Does nothing when nothing is recorded.
+
+    `at` has its times in nanoseconds since 1970 where the recorder's clock cannot say them.
+    """
 
 def instant(name: str, /, category: Optional[str] = None, **args: Any) -> None:
     """Records that something happened now: `instant("cache miss", key=path)`."""

@@ -154,7 +154,7 @@ unsafe fn record_more(
         return result;
     }
     if let Some(usage) = usage {
-        args.put_usage(usage, front::usage(table));
+        args.put_usage(table, usage);
     }
     if result.is_null() {
         // SAFETY: the call failed, so an exception is set.

@@ -113,7 +113,7 @@ pub const VARIABLES: &[Variable] = &[
         &["internal.bind_signals"],
         "0",
         Setting::BindSignals,
-        "No effect: what was recorded survives every signal, SIGKILL included.",
+        "No effect: what was recorded survives every signal, SIGKILL included, and after SIGINT, SIGTERM and SIGHUP the file is there at once.",
     ),
     row(
         "DFTRACER_TIME_METRIC",

@@ -47,12 +47,23 @@ pub(super) struct Used {
     pub process_user_ns: u64,
     /// Resident bytes at the end.
     pub rss_end: u64,
+    /// What the GPUs were asked, where there are any.
+    pub gpu: Option<Gpu>,
+}
+
+/// The use of GPUs at a span's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Gpu {
+    pub busy_pct: u64,
+    pub memory_bytes: u64,
 }
 
 /// Keys of the arguments by which spans tell what they used.
 pub(super) const PROCESS_USER: &str = "process_user_ns";
 pub(super) const RSS_END: &str = "rss_end";
-const USAGE_KEYS: [&str; 8] = [
+pub(super) const GPU_BUSY: &str = "gpu_busy_pct";
+pub(super) const GPU_MEMORY: &str = "gpu_memory_bytes";
+const USAGE_KEYS: [&str; 10] = [
     "cpu_ns",
     "cpu_user_ns",
     "cpu_system_ns",
@@ -61,6 +72,8 @@ const USAGE_KEYS: [&str; 8] = [
     "process_system_ns",
     "rss_start",
     RSS_END,
+    GPU_BUSY,
+    GPU_MEMORY,
 ];
 
 /// All that a file tells.
@@ -147,6 +160,8 @@ fn more(event: &EventView<'_>) -> Option<More> {
                 match key {
                     PROCESS_USER => used.process_user_ns = number,
                     RSS_END => used.rss_end = number,
+                    GPU_BUSY => used.gpu.get_or_insert_default().busy_pct = number,
+                    GPU_MEMORY => used.gpu.get_or_insert_default().memory_bytes = number,
                     _ => {}
                 }
                 more.used = Some(used);

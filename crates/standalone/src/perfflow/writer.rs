@@ -1,5 +1,6 @@
 //! Writes what PerfFlowAspect writes, as one of its two implementations would: same fields in the same order, same blanks, same look
-//! of numbers; but closed, so that it is JSON.
+//! of numbers. A list is left open with a comma behind its last event, as the original leaves it: its users' scripts append ` {}]`,
+//! and viewers take it as it is. `log-close=True` ends it, so that it is JSON.
 //!
 //! | | Python | C |
 //! |---|---|---|
@@ -7,7 +8,7 @@
 //! | object format | events indented by four blanks | not indented |
 //! | async events of a decorator | `ts`, `scope`, `id`, `ph` | `ts`, `ph`, `scope`, `id` |
 //! | async events by a call of `async_event` | `ts`, `ph`, `id`, and `scope` if there is one | do not occur |
-//! | `memory_usage` | a float, thousands of bytes | an integer, units of 1024 bytes |
+//! | `memory_usage`, `gpu_memory_usage` | a float, thousands of bytes | an integer, units of 1024 bytes |
 //! | counters of a span in verbose mode | before its `E` | behind its `E` |
 //! | text beyond ASCII | escaped | as it is |
 //!
@@ -21,7 +22,7 @@ use thiserror::Error;
 use weftline_format::event::{Phase, Value};
 
 use super::events::{Events, More, Told, Used};
-use super::{Flavour, LogFormat, number};
+use super::{Flavour, LogFormat, Options, number};
 use crate::members::MemberError;
 
 /// A file could not be converted.
@@ -41,7 +42,7 @@ pub enum WriteError {
 }
 
 /// Converts the trace file of one process; the number of events that were written. Where the program told nothing, no file is made.
-pub fn write(trace: &Path, to: &Path, format: LogFormat, flavour: Flavour) -> Result<u64, WriteError> {
+pub fn write(trace: &Path, to: &Path, options: &Options, flavour: Flavour) -> Result<u64, WriteError> {
     let events = Events::read(trace)?;
     if events.events.is_empty() {
         return Ok(0);
@@ -49,15 +50,16 @@ pub fn write(trace: &Path, to: &Path, format: LogFormat, flavour: Flavour) -> Re
     let fail = |source| WriteError::Write { path: to.to_owned(), source };
     let file = crate::publish::fresh(to).map_err(fail)?;
     let mut out = io::BufWriter::with_capacity(256 << 10, file);
-    let written = put_all(&events, &mut out, format, flavour).map_err(fail)?;
+    let written = put_all(&events, &mut out, options, flavour).map_err(fail)?;
     out.flush().map_err(fail)?;
     Ok(written)
 }
 
-fn put_all(events: &Events, out: &mut dyn Write, format: LogFormat, flavour: Flavour) -> io::Result<u64> {
+fn put_all(events: &Events, out: &mut dyn Write, options: &Options, flavour: Flavour) -> io::Result<u64> {
+    let format = options.log_format;
     let indent = if (format, flavour) == (LogFormat::Object, Flavour::Python) { "    " } else { "" };
-    let mut lines = Lines { events, out, flavour, indent, line: String::new(), written: 0 };
-    let (head, foot) = match format {
+    let mut lines = Lines { events, out, options, flavour, indent, line: String::new(), written: 0 };
+    let (head, closed) = match format {
         LogFormat::Array => ("[\n", "\n]\n"),
         LogFormat::Object => {
             ("{\n  \"displayTimeUnit\": \"us\",\n  \"otherData\": {\n\n  },\n  \"traceEvents\": [\n", "\n  ]\n}\n")
@@ -68,6 +70,7 @@ fn put_all(events: &Events, out: &mut dyn Write, format: LogFormat, flavour: Fla
     for event in &events.events {
         lines.event(event, &mut open)?;
     }
+    let foot = if options.log_close { closed } else { ",\n" };
     lines.out.write_all(foot.as_bytes())?;
     Ok(lines.written)
 }
@@ -84,6 +87,7 @@ struct Open<'e> {
 struct Lines<'e, 'o> {
     events: &'e Events,
     out: &'o mut dyn Write,
+    options: &'o Options,
     flavour: Flavour,
     indent: &'static str,
     line: String,
@@ -196,20 +200,41 @@ impl<'e> Lines<'e, '_> {
         // The kernel tells user time too coarsely for short spans; the original tells none below 100 µs.
         let known = self.flavour == Flavour::Python || used.process_user_ns >= 100_000;
         let percent = if wall > 0.0 && known { 100.0 * used.process_user_ns as f64 / wall } else { 0.0 };
-        let memory = match self.flavour {
-            Flavour::Python => number::python(used.rss_end as f64 / 1000.0),
-            Flavour::C => (used.rss_end / 1024).to_string(),
-        };
         let none = if self.flavour == Flavour::Python { "0" } else { "0.0" };
-        for (at, cpu, memory) in [(start, self.shown(percent), memory), (end, none.to_owned(), "0".to_owned())] {
+        // What is told at the start, and what its end is told as.
+        let mut values: Vec<(&str, String, &str)> = Vec::new();
+        if self.options.cpu_mem_usage {
+            values.extend([("cpu_usage", self.shown(percent), none), ("memory_usage", self.memory(used.rss_end), "0")]);
+        }
+        if let Some(gpu) = used.gpu.filter(|_| self.options.gpu_usage) {
+            let busy = self.shown(gpu.busy_pct as f64);
+            values.extend([("gpu_usage", busy, none), ("gpu_memory_usage", self.memory(gpu.memory_bytes), "0")]);
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        for (at, is_start) in [(start, true), (end, false)] {
             self.begin_line(event, at);
             self.key("ph");
             self.text("C");
             self.key("args");
-            self.line.push_str(&format!("{{\"cpu_usage\": {cpu}, \"memory_usage\": {memory}}}"));
+            for (place, (key, value, over)) in values.iter().enumerate() {
+                let lead = if place == 0 { '{' } else { ' ' };
+                self.line.push_str(&format!("{lead}\"{key}\": {},", if is_start { value } else { *over }));
+            }
+            self.line.pop();
+            self.line.push('}');
             self.end_line()?;
         }
         Ok(())
+    }
+
+    /// Bytes, in the unit of this flavour.
+    fn memory(&self, bytes: u64) -> String {
+        match self.flavour {
+            Flavour::Python => number::python(bytes as f64 / 1000.0),
+            Flavour::C => (bytes / 1024).to_string(),
+        }
     }
 
     fn begin_line(&mut self, event: &Told, at_ns: i64) {

@@ -178,7 +178,7 @@ fn perfflow_files_are_made_of_what_was_told() {
     assert_eq!(place.finish(), ["perfflow.array.{1.2}.7.pfw"]);
     assert_eq!(
         fs::read_to_string(place.directory.path().join("perfflow.array.{1.2}.7.pfw")).expect("read"),
-        "[\n{\"name\": \"f\", \"cat\": \"x.c\", \"pid\": 7, \"tid\": 7, \"ts\": 2.0, \"ph\": \"X\", \"dur\": 0.0}\n]\n"
+        "[\n{\"name\": \"f\", \"cat\": \"x.c\", \"pid\": 7, \"tid\": 7, \"ts\": 2.0, \"ph\": \"X\", \"dur\": 0.0},\n"
     );
     assert_eq!(place.files(), ["perfflow.array.{1.2}.7.pfw"]);
 }

@@ -1,6 +1,6 @@
 /*
  * Every C macro and function of dftracer/dftracer.h: dftracer_tour ENDING. What must be in the trace is said in
- * tests/suite/annotate_c/dftracer.rs. ENDING: fini, return, exit, _exit, kill, again (init, fini, init, fini), fork, no_bind, no_init,
+ * tests/suite/annotate_c/dftracer.rs. ENDING: fini, return, exit, _exit, kill, interrupt, terminate, hang up, again (init, fini, init, fini), fork, no_bind, no_init,
  * null (every pointer NULL), given (the log file and the data directories are arguments).
  */
 #define _GNU_SOURCE
@@ -101,6 +101,8 @@ int main(int argc, char **argv) {
     const char *ending = argv[1];
     int pid = -1;
     mkdir("data", 0755);
+    /* A job that a shell starts in the background ignores it. */
+    signal(SIGINT, SIG_DFL);
     if (strcmp(ending, "null") == 0) {
         nulls();
         puts(ending);
@@ -138,6 +140,9 @@ int main(int argc, char **argv) {
     if (strcmp(ending, "exit") == 0) exit(3);
     if (strcmp(ending, "_exit") == 0) _exit(4);
     if (strcmp(ending, "kill") == 0) raise(SIGKILL);
+    if (strcmp(ending, "interrupt") == 0) raise(SIGINT);
+    if (strcmp(ending, "terminate") == 0) raise(SIGTERM);
+    if (strcmp(ending, "hang up") == 0) raise(SIGHUP);
     if (strcmp(ending, "fini") == 0) {
         DFTRACER_C_FINI();
         save("data/after.bin");

@@ -7,6 +7,7 @@
 //! | `weft` | `weft.h` and `weft.hpp` |
 //! | `dftracer` | programs written for DFTracer |
 //! | `perfflow` | programs woven for PerfFlowAspect |
+//! | `perfflow_suite` | the cases of PerfFlowAspect's own tests, in their steps |
 //! | `weave` | `weft weave`: the command, builds that use it, what woven programs tell |
 //! | `weave_zlib` | a real code base, woven |
 //!
@@ -17,6 +18,7 @@ mod dftracer;
 mod installed;
 mod packages;
 mod perfflow;
+mod perfflow_suite;
 mod weave;
 mod weave_zlib;
 mod weft;

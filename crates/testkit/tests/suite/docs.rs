@@ -75,8 +75,7 @@ fn annotate() {
     let scratch = Scratch::new("docs-prefix");
     let prefix = installed(&scratch);
     let path = format!("{}:{}", prefix.join("bin").display(), package.join("bin").display());
-    let library = prefix.join("lib").to_string_lossy().into_owned();
-    let environment = [("PKG_CONFIG_PATH", format!("{library}/pkgconfig")), ("LD_LIBRARY_PATH", library)];
+    let environment = [("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig").to_string_lossy().into_owned())];
     follow("docs/annotate.md", 14, &path, &environment);
 }
 

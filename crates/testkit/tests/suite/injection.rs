@@ -105,23 +105,41 @@ fn library_out_of_sight() {
     .check();
 }
 
-/// A megabyte goes past libc: the coverage ledger says how.
-fn gap_is_explained(case: &Case, reason: &str) {
+/// A megabyte goes past libc: every verb that speaks of coverage says how.
+fn gap_is_explained(case: &Case, reason: &str, verbs: &[&str], unknown: bool) {
     let finished = case.check();
-    let verdict = weft(["check".as_ref(), finished.run.as_os_str()], &finished.scratch);
-    let ledger = String::from_utf8_lossy(&verdict.stdout).into_owned();
-    assert!(ledger.contains(reason), "the ledger should name {reason:?}: {ledger}");
+    for verb in verbs {
+        let outcome = weft([verb.as_ref(), finished.run.as_os_str()], &finished.scratch);
+        let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        assert!(said.contains(reason), "weft {verb} should say {reason:?}: {said}");
+        let coverage = said.lines().find(|line| line.contains("coverage")).unwrap_or_default();
+        assert_eq!(coverage.contains("unknown"), unknown, "weft {verb}: {coverage}");
+    }
 }
+
+const ALL: [&str; 3] = ["info", "check", "report"];
 
 #[test]
 fn raw_syscalls_are_named_as_the_gap() {
     let case = Case::program("raw_syscalls").sees("open", "raw.bin", 1).sees("close", "raw.bin", 1);
-    gap_is_explained(&case.moves("write", "raw.bin", 10, 100), "raw syscalls");
+    gap_is_explained(&case.moves("write", "raw.bin", 10, 100), "made raw system calls", &["check"], false);
 }
 
 #[test]
 fn io_uring_is_named_as_the_gap() {
-    gap_is_explained(&Case::program("io_uring").sees("open", "ring.bin", 1).sees("close", "ring.bin", 1), "io_uring");
+    let case = Case::program("io_uring").sees("open", "ring.bin", 1).sees("close", "ring.bin", 1);
+    gap_is_explained(&case, "used io_uring: its transfers are not seen", &ALL, true);
+}
+
+#[test]
+fn go_programs_are_named() {
+    let reason = "is a Go program, whose runtime makes system calls itself";
+    gap_is_explained(&Case::program("like_go").sees_nothing(), reason, &ALL, false);
+}
+
+#[test]
+fn mapped_files_are_named() {
+    gap_is_explained(&Case::program("mapped"), "mapped files into memory: what it read and wrote", &ALL, false);
 }
 
 hazards! {

@@ -11,7 +11,7 @@ use weftline_testkit::Scratch;
 use weftline_testkit::case::excerpt;
 use weftline_testkit::compile::{PLAIN, compile};
 use weftline_testkit::product::product;
-use weftline_testkit::run::{Job, Outcome};
+use weftline_testkit::run::{Job, Outcome, weft};
 use weftline_testkit::table::{Places, Table, compare, number, plain, table};
 
 /// `weft run OPTIONS -- COMMAND` in a fresh directory.
@@ -157,4 +157,73 @@ fn on_full_wait() {
     assert_eq!(outcome.status, 7, "{}", excerpt(&outcome.stderr));
     let wrong = compare(Case::command(["true"]).work("data.bin", 300_000).expected(), &trial.table());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Without arguments, no byte of a run has any: neither the program's own nor those of what it starts, in manifests, traces and samples.
+#[test]
+fn no_args() {
+    let scratch = Scratch::new("no-args");
+    let work = scratch.dir("work");
+    let script = "/bin/echo s3cr3t-child; sleep 0.4; /bin/true s3cr3t-late";
+    let whole = |verb: &[&str], run: &Path, options: &[&str]| -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![product().into()];
+        words.extend(verb.iter().map(Into::into));
+        words.extend(["-o".into(), run.into()]);
+        words.extend(options.iter().map(Into::into));
+        words
+    };
+    for kept in [false, true] {
+        let no_args = if kept { &[][..] } else { &["--no-args"] };
+        // Sampled every 20 ms, so that the samples speak of the processes too.
+        let run = scratch.join(format!("run-{kept}"));
+        let mut command = whole(&["run", "-q", "--sample", "20ms"], &run, no_args);
+        command.extend(["--", "/bin/bash", "-c", script, "s3cr3t-name"].map(Into::into));
+        let outcome = Job::new(command, &work).run();
+        assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+        assert_eq!(holds(&run, "s3cr3t"), kept, "weft run {no_args:?}");
+        assert!(holds(&run, "bash") && run_has_samples(&run), "the programs' names are kept");
+
+        // Variables for a program that nobody supervises; a verb that reads the run finishes it.
+        let run = scratch.join(format!("env-{kept}"));
+        let words = whole(&["env"], &run, no_args);
+        let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let script = format!("eval \"$({})\" && exec /bin/echo s3cr3t-env", words.join(" "));
+        let outcome = Job::new(["/bin/bash", "-c", &script], &work).run();
+        assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+        let info = weft(["info".as_ref(), run.as_os_str()], &scratch);
+        assert_eq!(info.status, 0, "{}", excerpt(&info.stderr));
+        assert_eq!(holds(&run, "s3cr3t"), kept, "weft env {no_args:?}");
+
+        // A collector keeps neither the arguments of what it follows nor its own.
+        let run = scratch.join(format!("collect-{kept}"));
+        let sleeper = Job::new(["/bin/bash", "-c", ": s3cr3t-target; sleep 20; true"], &scratch.dir("sleeper")).start();
+        let pid = sleeper.pid().to_string();
+        let options = ["--tree", &pid, "--duration", "200ms", "--interval", "20ms", "-q"];
+        let words = whole(&["collect"], &run, &[no_args, &options[..]].concat());
+        let outcome = Job::new(words, &work).run();
+        sleeper.kill_group();
+        assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+        assert_eq!(holds(&run, "s3cr3t-target"), kept, "weft collect {no_args:?}");
+        assert_eq!(holds(&run, "--duration"), kept, "weft collect {no_args:?}");
+    }
+}
+
+fn run_has_samples(run: &Path) -> bool {
+    SupervisorRecord::read_all(run)
+        .0
+        .iter()
+        .any(|record| record.samples.as_ref().is_some_and(|told| told.processes > 0))
+}
+
+/// Whether any file of a run, unpacked if need be, holds this text.
+fn holds(directory: &Path, text: &str) -> bool {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    entries.map(|entry| entry.expect("readable").path()).any(|path| {
+        if path.is_dir() {
+            return holds(&path, text);
+        }
+        let unpacked =
+            std::process::Command::new("gzip").arg("-dcf").arg(&path).output().expect("gzip is there").stdout;
+        unpacked.windows(text.len()).any(|window| window == text.as_bytes())
+    })
 }

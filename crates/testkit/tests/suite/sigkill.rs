@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -147,7 +148,7 @@ fn kill_at_random_moments(victim: Victim, rounds: u64) {
             Victim::Program => {
                 experiment.kill_program();
                 let status = experiment.running.wait();
-                assert_eq!(status.code(), Some(137), "{}", experiment.note);
+                assert_eq!(status.signal(), Some(9), "weft dies as its program did: {}", experiment.note);
             }
             Victim::Supervisor => {
                 experiment.running.kill().expect("weft runs until it is killed");

@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader;
 use weftline_testkit::case::excerpt;
 use weftline_testkit::compile::{PLAIN, compile};
 use weftline_testkit::product::product;
-use weftline_testkit::run::Job;
+use weftline_testkit::run::{Job, weft};
 use weftline_testkit::{Case, Scratch};
 
 hazards! {
@@ -80,7 +82,7 @@ fn signals_are_forwarded() {
     }
 }
 
-/// A signal that ends the program ends `weft run` with 128 + its number.
+/// A signal that ends the program ends `weft run` as well.
 #[test]
 fn forwarded_signal_that_kills() {
     let scratch = Scratch::new("forward-kill");
@@ -90,7 +92,70 @@ fn forwarded_signal_that_kills() {
     wait_for(&work.join("ready"));
     std::thread::sleep(Duration::from_millis(20)); // lets bash become sleep; as bash it would end the same way
     kill_process(Pid::from_raw(running.pid() as i32).expect("a pid"), Signal::TERM).expect("weft runs");
-    assert_eq!(running.wait().code(), Some(143));
+    assert_eq!(running.wait().signal(), Some(15));
+}
+
+/// Whoever waits sees what he would see of the program itself: the signal, no second core, and a run that is whole. A shell makes 128 + N of it.
+#[test]
+fn death_by_a_signal_is_passed_on() {
+    let scratch = Scratch::new("signal");
+    for (name, number) in [
+        ("KILL", 9),
+        ("TERM", 15),
+        ("INT", 2),
+        ("HUP", 1),
+        ("ALRM", 14),
+        ("USR1", 10),
+        ("PIPE", 13),
+        ("SEGV", 11),
+        ("ABRT", 6),
+        ("XFSZ", 25),
+        ("RTMIN+3", 37),
+    ] {
+        let (work, run) = (scratch.dir(&format!("work-{name}")), scratch.join(format!("run-{name}")));
+        let script = format!("ulimit -c unlimited; : > before; kill -{name} $$; : > after");
+        let mut traced = Job::new(["/bin/bash", "-c", &script], &work).traced(&run);
+        traced.command.retain(|word| word != "-q");
+        let status = traced.start().wait();
+        assert_eq!((status.signal(), status.core_dumped()), (Some(number), false), "{name}");
+        assert!(work.join("before").exists() && !work.join("after").exists(), "{name}");
+        let said = fs::read_to_string(work.with_extension("stderr")).expect("written");
+        assert!(said.contains(&format!("killed by SIG{name} (signal {number})")), "{name}: {said}");
+        let checked = weft(["check".as_ref(), run.as_os_str()], &scratch);
+        assert_eq!(checked.status, 0, "{name}: {}", excerpt(&checked.stdout));
+        let record = SupervisorRecord::read_all(&run).0.remove(0);
+        assert_eq!(record.exit.and_then(|exit| exit.signal), Some(number), "{name}");
+    }
+    let weft = product().display();
+    let script = format!(
+        "import subprocess as s; print(*[s.call(['{weft}', 'run', '-q', '-o', f'r{{n}}', 'sh', '-c', f'kill -{{n}} $$']) for n in (9, 15, 11)])"
+    );
+    let outcome = Job::new(["/usr/bin/python3", "-c", &script], &scratch.dir("python")).run();
+    assert_eq!(outcome.stdout, b"-9 -15 -11\n", "{}", excerpt(&outcome.stderr));
+    let script = format!("{weft} run -q -o shell sh -c 'kill -9 $$'; echo $?");
+    let outcome = Job::new(["/bin/bash", "-c", &script], &scratch.dir("shell")).run();
+    assert_eq!(outcome.stdout, b"137\n", "{}", excerpt(&outcome.stderr));
+}
+
+/// The summary says how the program ended.
+#[test]
+fn the_summary_tells_the_exit_status() {
+    let scratch = Scratch::new("status");
+    for status in [0, 1, 42, 255] {
+        let run = scratch.join(status.to_string());
+        let words = [
+            "run".into(),
+            "-o".into(),
+            run.into_os_string(),
+            "sh".into(),
+            "-c".into(),
+            format!("exit {status}").into(),
+        ];
+        let outcome = weft(words, &scratch);
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.status, status, "{said}");
+        assert!(said.contains(&format!("exit status {status}\n")), "{said}");
+    }
 }
 
 /// Inside a traced program `weft run` joins the run that is already there.

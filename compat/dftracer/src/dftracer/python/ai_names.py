@@ -113,10 +113,12 @@ class OtherEvent(StringEnum):
 
 
 def get_iter_handle_name(name: str) -> str:
-    """Name of the event for the getting of an item."""
-    return f"{name}{CTX_SEPARATOR}{ITER_NAME}"
+    """Name of the event for the getting of an item; a name that is one stays."""
+    end = f"{CTX_SEPARATOR}{ITER_NAME}"
+    return name if name.endswith(end) else f"{name}{end}"
 
 
 def get_iter_block_name(name: str) -> str:
-    """Name of the event for the using of an item."""
-    return f"{name}{CTX_SEPARATOR}{BLOCK_NAME}"
+    """Name of the event for the using of an item; a name that is one stays."""
+    end = f"{CTX_SEPARATOR}{BLOCK_NAME}"
+    return name if name.endswith(end) else f"{name}{end}"

@@ -6,6 +6,7 @@ use std::time::Duration;
 use weftline_collect::collector::Options;
 use weftline_collect::follow::{Follow, Group, pattern};
 use weftline_collect::roots::Roots;
+use weftline_format::secrets::Arguments;
 
 use crate::args::{CollectArgs, parse_interval};
 use crate::rundir;
@@ -40,6 +41,7 @@ pub(super) struct Wishes {
     peer: Option<String>,
     duration: Option<Duration>,
     host: bool,
+    arguments: Arguments,
 }
 
 /// Puts options and variables together; what is wrong, in one sentence.
@@ -101,6 +103,7 @@ pub(super) fn of(args: &CollectArgs, variable: &dyn Fn(&str) -> Option<String>) 
         peer: args.peer.clone().or_else(|| variable("VM_IP")),
         duration: args.duration,
         host: !args.no_host,
+        arguments: Arguments::unless(args.no_args),
     })
 }
 
@@ -127,6 +130,7 @@ impl Wishes {
             stage: self.stage,
             peer: self.peer,
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            arguments: self.arguments,
         }
     }
 }

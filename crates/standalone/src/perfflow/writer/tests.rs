@@ -8,13 +8,35 @@ use serde_json::Value as Json;
 use weftline_format::line::LineBuf;
 use weftline_format::member::{Deflater, seal};
 
-use super::super::events::{PROCESS_USER, RSS_END};
+use super::super::events::{GPU_BUSY, GPU_MEMORY, PROCESS_USER, RSS_END};
 use super::*;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfflow/");
 
+/// Options with this format that tell processor time and memory.
+fn told_as(log_format: LogFormat) -> Options {
+    Options { log_format, cpu_mem_usage: true, ..Options::default() }
+}
+
+/// What users of the original do before they give a file to a program that wants JSON.
+fn patched(text: &str) -> String {
+    format!("{text} {{}}]{}", if text.starts_with('{') { "}" } else { "" })
+}
+
+/// The events of a file as it is written by default, or, where `log-close` says so, of one that is JSON as it stands.
+fn events_of(text: &str, options: &Options) -> Vec<Json> {
+    let whole = if options.log_close { text.to_owned() } else { patched(text) };
+    let mut parsed: Json = serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {whole}"));
+    let list = parsed.get_mut("traceEvents").map(Json::take).unwrap_or(parsed);
+    let mut events = list.as_array().expect("a list").clone();
+    if !options.log_close {
+        assert_eq!(events.pop(), Some(serde_json::json!({})));
+    }
+    events
+}
+
 /// Writes lines as a trace file and converts that.
-fn convert(lines: LineBuf, format: LogFormat, flavour: Flavour) -> String {
+fn convert(lines: LineBuf, options: &Options, flavour: Flavour) -> String {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (trace, result) = (directory.path().join("t.pfw.gz"), directory.path().join("t.pfw"));
     let text = lines.into_bytes();
@@ -24,16 +46,19 @@ fn convert(lines: LineBuf, format: LogFormat, flavour: Flavour) -> String {
     seal(&text[..cut], 0, 0, &mut file, &mut Deflater::new());
     seal(&text[cut..], 0, 1, &mut file, &mut Deflater::new());
     std::fs::write(&trace, file).expect("written");
-    let events = write(&trace, &result, format, flavour).expect("converted");
+    let events = write(&trace, &result, options, flavour).expect("converted");
     if events == 0 {
         assert!(!result.exists());
         return String::new();
     }
     let text = std::fs::read_to_string(&result).expect("read");
-    let parsed: Json = serde_json::from_str(&text).expect("JSON");
-    let list = parsed.get("traceEvents").unwrap_or(&parsed).as_array().expect("a list");
+    let list = events_of(&text, options);
     assert_eq!(list.len() as u64, events);
     assert!(list.iter().all(|event| event["ts"].is_f64()), "ts must be a real: {text}");
+    // Our own reader takes open files and closed ones.
+    let read = weftline_format::reader::read_file(&result).expect("read");
+    assert!(read.damage.is_empty(), "{:?}: {text}", read.damage);
+    assert_eq!(read.events.len() as u64, events, "{text}");
     text
 }
 
@@ -126,17 +151,15 @@ fn around_cpu(line: &str) -> (String, f64) {
 fn check(file: &str, format: LogFormat) {
     let flavour = if file.starts_with("python-") { Flavour::Python } else { Flavour::C };
     let original = std::fs::read_to_string(format!("{HERE}{file}.pfw")).expect("a fixture");
-    let closed = format!("{original}{{}}]{}", if format == LogFormat::Object { "}" } else { "" });
-    let mut parsed: Json = serde_json::from_str(&closed).expect("JSON once it is closed");
-    let list = parsed.get_mut("traceEvents").map(Json::take).unwrap_or(parsed);
-    let mut events = list.as_array().expect("a list").clone();
-    assert_eq!(events.pop(), Some(serde_json::json!({})));
+    let options = told_as(format);
+    let events = events_of(&original, &options);
 
-    let ours = convert(recorded(&events, flavour), format, flavour);
-    let expected = original.strip_suffix(",\n").expect("a comma at the end").to_owned()
-        + if format == LogFormat::Object { "\n  ]\n}\n" } else { "\n]\n" };
-    assert_eq!(ours.lines().count(), expected.lines().count(), "{file}");
-    for (ours, expected) in ours.lines().zip(expected.lines()) {
+    let ours = convert(recorded(&events, flavour), &options, flavour);
+    assert_eq!(ours.split('\n').count(), original.split('\n').count(), "{file}");
+    let closed = convert(recorded(&events, flavour), &Options { log_close: true, ..options }, flavour);
+    let foot = if format == LogFormat::Object { "\n  ]\n}\n" } else { "\n]\n" };
+    assert_eq!(closed.strip_suffix(foot), ours.strip_suffix(",\n"), "{file}");
+    for (ours, expected) in ours.split('\n').zip(original.split('\n')) {
         let ((shape, cpu), (expected_shape, expected_cpu)) = (around_cpu(ours), around_cpu(expected));
         assert_eq!(shape, expected_shape, "{file}");
         assert!((cpu - expected_cpu).abs() < 0.01, "{file}: {ours} {expected}");
@@ -169,14 +192,18 @@ fn files_of_woven_programs() {
     }
 }
 
-/// One event as a line, without the brackets.
+/// Events as lines, without the brackets.
 fn one_line(flavour: Flavour, make: impl FnOnce(&mut LineBuf)) -> String {
+    lines_with(&told_as(LogFormat::Array), flavour, make)
+}
+
+fn lines_with(options: &Options, flavour: Flavour, make: impl FnOnce(&mut LineBuf)) -> String {
     let mut lines = LineBuf::new();
     lines.open_array();
     lines.metadata("process_name", "weft", 1, 1).finish();
     make(&mut lines);
-    let text = convert(lines, LogFormat::Array, flavour);
-    text.strip_prefix("[\n").and_then(|text| text.strip_suffix("\n]\n")).unwrap_or(&text).to_owned()
+    let text = convert(lines, options, flavour);
+    text.strip_prefix("[\n").and_then(|text| text.strip_suffix(",\n")).unwrap_or(&text).to_owned()
 }
 
 #[test]
@@ -241,6 +268,36 @@ fn lines_of_each_kind() {
     for (flavour, make, expected) in rows {
         assert_eq!(one_line(flavour, make), expected);
     }
+}
+
+/// Counters tell what was asked for, as far as it is known.
+#[test]
+fn use_of_gpus() {
+    let span = |l: &mut LineBuf, gpu: bool| {
+        l.complete("f", "m", 2, 3, 5000, 5000).arg_u64(PROCESS_USER, 0).arg_u64(RSS_END, 2048);
+        if gpu {
+            l.arg_u64(GPU_BUSY, 83).arg_u64(GPU_MEMORY, 3 << 30);
+        }
+        l.finish();
+    };
+    let check = |cpu_mem_usage: bool, gpu_usage: bool, flavour: Flavour, gpu: bool, expected: &[&str]| {
+        let options = Options { cpu_mem_usage, gpu_usage, ..Options::default() };
+        let text = lines_with(&options, flavour, |l| span(l, gpu));
+        let seen: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once("\"args\": ")).map(|part| part.1).collect();
+        let expected: Vec<String> = expected.iter().map(|args| format!("{args}}},")).collect();
+        assert_eq!(seen, expected, "{options:?} {text}");
+    };
+    let (c, python) = (Flavour::C, Flavour::Python);
+    let both = r#"{"cpu_usage": 0.0, "memory_usage": 2, "gpu_usage": 83.0, "gpu_memory_usage": 3145728}"#;
+    let over = r#"{"cpu_usage": 0.0, "memory_usage": 0, "gpu_usage": 0.0, "gpu_memory_usage": 0}"#;
+    check(true, true, c, true, &[both, over]);
+    let alone = r#"{"gpu_usage": 83.0, "gpu_memory_usage": 3221225.472}"#;
+    check(false, true, python, true, &[alone, r#"{"gpu_usage": 0, "gpu_memory_usage": 0}"#]);
+    let processor = [r#"{"cpu_usage": 0.0, "memory_usage": 2}"#, r#"{"cpu_usage": 0.0, "memory_usage": 0}"#];
+    check(true, true, c, false, &processor);
+    check(true, false, c, true, &processor);
+    check(false, true, c, false, &[]);
 }
 
 #[test]

@@ -103,7 +103,17 @@ fn a_refusal_holds_under_weft_run() {
 /// The program begins, and the file has the name that the documentation says, however the program ends.
 #[test]
 fn function_mode() {
-    for (ending, status) in [("fini", 0), ("return", 0), ("exit", 3), ("_exit", 4), ("kill", 137)] {
+    // Of SIGKILL nobody hears; after Ctrl-C and its like the file is there at once.
+    for (ending, status) in [
+        ("fini", 0),
+        ("return", 0),
+        ("exit", 3),
+        ("_exit", 4),
+        ("kill", 137),
+        ("interrupt", 130),
+        ("terminate", 143),
+        ("hang up", 129),
+    ] {
         let trial = Trial::new("dftracer-function", &[("DFTRACER_LOG_FILE", "trace"), ("DFTRACER_DATA_DIR", "all")]);
         let outcome = trial.go(&tour(), &[ending]);
         assert_eq!(outcome.status, status, "{ending}: {}", excerpt(&outcome.stderr));
@@ -118,6 +128,8 @@ fn function_mode() {
         let trace = trial.trace();
         assert_eq!(sorted(told(&trace)), sorted(TOUR), "{ending}");
         assert_eq!(calls(&trace, &trial.work), ["function/region/write", "write"], "{ending}");
+        let names = trace.events.iter().filter(|event| event.name == "process_name").count();
+        assert_eq!(names, 1, "a process has one name");
     }
 }
 

@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 
 use weftline_testkit::compile::sources;
 use weftline_testkit::product::{product, workspace};
-use weftline_testkit::scratch;
+use weftline_testkit::{Scratch, scratch};
 
 /// What the product is made of besides the command.
 const LIBRARIES: [&str; 5] =
     ["libweft_preload.so", "libweft.so", "libweft.a", "libdftracer_core.so", "libperfflow_runtime.so"];
 /// What is installed from the checkout.
-const FILES: [&str; 11] = [
+const FILES: [&str; 13] = [
     "tools/install.sh",
     "crates/capi/include/weft.h",
     "crates/capi/include/weft.hpp",
@@ -25,6 +25,8 @@ const FILES: [&str; 11] = [
     "crates/capi/cmake/WeftConfigVersion.cmake.in",
     "crates/capi/cmake/WeftlineConfig.cmake",
     "crates/capi/dftracer/include/dftracer/dftracer.h",
+    "crates/capi/dftracer/cmake/dftracer-config.cmake",
+    "crates/capi/dftracer/cmake/dftracer-config-version.cmake",
     "crates/capi/dftracer/weft-dftracer.pc.in",
     "crates/capi/perfflow/weft-perfflow.pc.in",
     "Cargo.toml",
@@ -84,6 +86,17 @@ pub(crate) fn run(command: &mut Command) -> String {
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{command:?} failed:\n{}{}", said(&output.stdout), said(&output.stderr));
     said(&output.stdout)
+}
+
+/// A directory with a library that stands in for NVIDIA's management library: two GPUs, the first 83 % busy with 3 GiB of its memory used.
+pub(crate) fn gpus() -> Scratch {
+    let scratch = Scratch::new("gpus");
+    let source = workspace().join("crates/collect/tests/samplers/nvml_stub.c");
+    run(Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o"])
+        .arg(scratch.join("libnvidia-ml.so.1"))
+        .arg(source));
+    scratch
 }
 
 /// What a program is linked with.

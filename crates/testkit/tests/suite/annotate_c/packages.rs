@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use weftline_testkit::Scratch;
 use weftline_testkit::compile::sources;
+use weftline_testkit::product::workspace;
 use weftline_testkit::run::Job;
 
 use super::installed::{Against, prefix, program, run};
@@ -90,15 +92,38 @@ fn archive_in_a_static_program() {
     }
 }
 
-/// The flags of pkg-config are all that a build needs, and say the product's version.
+/// The flags of pkg-config are all that a build needs, and all that the program needs to start; they say the product's version.
 #[test]
 fn pkg_config() {
+    check_pkg_config(prefix());
+    let flags = ask_pkg_config(prefix(), &["--static", "--libs", "weft"]);
+    assert!(flags.iter().any(|flag| flag == "-ldl"), "{flags:?}");
+}
+
+/// The same below an installed Python package.
+#[test]
+fn pkg_config_of_the_python_package() {
+    check_pkg_config(&python_package());
+}
+
+/// `weftline` in the virtual environment that `make test` makes.
+fn python_package() -> PathBuf {
+    let given = std::env::var_os("WEFT_PACKAGE").map_or_else(|| workspace().join("target/venv-package"), PathBuf::from);
+    let places = fs::read_dir(given.join("lib"))
+        .unwrap_or_else(|error| panic!("{}: {error}; `make test` makes it", given.display()));
+    let mut found = places.flatten().map(|python| python.path().join("site-packages/weftline"));
+    found.find(|package| package.is_dir()).unwrap_or_else(|| panic!("{} has no weftline", given.display()))
+}
+
+fn ask_pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
+    let mut command = Command::new("pkg-config");
+    command.args(arguments).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+    run(&mut command).split_whitespace().map(str::to_owned).collect()
+}
+
+fn check_pkg_config(prefix: &Path) {
     let scratch = Scratch::new("pkg-config");
-    let ask = |arguments: &[&str]| {
-        let mut command = Command::new("pkg-config");
-        command.args(arguments).env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
-        run(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
+    let ask = |arguments: &[&str]| ask_pkg_config(prefix, arguments);
     assert_eq!(ask(&["--modversion", "weft"]), [env!("CARGO_PKG_VERSION")]);
     for (package, source, arguments) in [
         ("weft", "weft_tour.c", &["scopes"][..]),
@@ -110,14 +135,73 @@ fn pkg_config() {
         compile.arg("-o").arg(&output).arg(sources().join("annotate").join(source));
         compile.arg("-pthread").args(ask(&["--cflags", "--libs", package]));
         run(&mut compile);
-        let libdir = &ask(&["--libs-only-L", package])[0][2..];
-        let mut job = Job::new([output.to_str().expect("UTF-8")].iter().chain(arguments), &scratch.dir("work"));
-        job.environment.push(("LD_LIBRARY_PATH".into(), Some(libdir.into())));
-        let outcome = job.run();
+        // Where the loader looks for libraries is said by nobody but the program itself: `Job` removes LD_LIBRARY_PATH.
+        let outcome = Job::new([output.to_str().expect("UTF-8")].iter().chain(arguments), &scratch.dir("work")).run();
         assert_eq!(outcome.status, 0, "{package}: {}", String::from_utf8_lossy(&outcome.stderr));
     }
-    let flags = ask(&["--static", "--libs", "weft"]);
-    assert!(flags.iter().any(|flag| flag == "-ldl"), "{flags:?}");
+}
+
+/// `find_package(dftracer)` finds the stand-in where it is named, with the versions that DFTracer's own package would take; found by chance it stands aside.
+#[test]
+fn cmake_as_dftracer() {
+    for installed in [prefix().to_owned(), python_package()] {
+        let scratch = Scratch::new("cmake-dftracer");
+        let source = scratch.dir("source");
+        let tour = sources().join("annotate/dftracer_tour.c");
+        let configure = |name: &str, asked: &str, options: &[String]| {
+            let lists = format!(
+                "cmake_minimum_required(VERSION 3.10)\nproject(user C)\nfind_package(dftracer {asked})\n\
+                 add_executable(by_target {0})\ntarget_link_libraries(by_target dftracer::dftracer_core)\n\
+                 add_executable(by_list {0})\ntarget_link_libraries(by_list ${{DFTRACER_LIBRARIES}})\n\
+                 file(WRITE ${{CMAKE_BINARY_DIR}}/said \"${{DFTRACER_VERSION}} ${{DFTRACER_INCLUDE_DIRS}} ${{DFTRACER_LIBRARY_DIRS}}\")\n",
+                tour.display()
+            );
+            fs::write(source.join("CMakeLists.txt"), lists).expect("written");
+            let build = scratch.dir(name);
+            let mut command = Command::new("cmake");
+            command.arg("-S").arg(&source).arg("-B").arg(&build).args(options);
+            let done = command.output().expect("cmake");
+            let text = [done.stdout, done.stderr].concat();
+            (build, done.status.success(), String::from_utf8_lossy(&text).into_owned())
+        };
+        let here = installed.display();
+        let named = [format!("-DCMAKE_PREFIX_PATH={here}")];
+        let (build, fine, said) = configure("build", "REQUIRED", &named);
+        assert!(fine, "{said}");
+        let compat = format!("{here}/lib/weftline/compat");
+        assert_eq!(
+            fs::read_to_string(build.join("said")).expect("said"),
+            format!("4.3.0 {compat}/include {compat}/lib")
+        );
+        run(Command::new("cmake").arg("--build").arg(&build));
+        for program in ["by_target", "by_list"] {
+            let mut job =
+                Job::new([build.join(program).as_os_str(), "fini".as_ref()], &scratch.dir(&format!("work-{program}")));
+            job.environment.push(("DFTRACER_ENABLE".into(), Some("1".into())));
+            let outcome = job.run();
+            assert_eq!(outcome.status, 0, "{program}: {}", String::from_utf8_lossy(&outcome.stderr));
+            let traced = |path: &PathBuf| path.to_string_lossy().ends_with(".pfw.gz");
+            assert!(outcome.files.keys().any(traced), "{program}: {:?}", outcome.files.keys());
+        }
+        for (number, (asked, options, expected)) in [
+            ("4.3.0 EXACT REQUIRED", named.to_vec(), true),
+            ("4.0 REQUIRED", named.to_vec(), true),
+            ("4.3.99 EXACT REQUIRED", named.to_vec(), false),
+            ("4.4.0 REQUIRED", named.to_vec(), false),
+            ("5.0 REQUIRED", named.to_vec(), false),
+            ("3.9.9 REQUIRED", named.to_vec(), false),
+            ("REQUIRED", vec![format!("-Ddftracer_ROOT={here}"), "-DCMAKE_POLICY_DEFAULT_CMP0074=NEW".into()], true),
+            ("REQUIRED", vec![format!("-Ddftracer_DIR={here}/lib/cmake/dftracer")], true),
+            // As below /usr/local, which CMake looks into by itself.
+            ("REQUIRED", vec![format!("-DCMAKE_SYSTEM_PREFIX_PATH={here}")], false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (_, fine, said) = configure(&format!("asked-{number}"), asked, &options);
+            assert_eq!(fine, expected, "{asked} {options:?}: {said}");
+        }
+    }
 }
 
 /// `find_package(Weft)` and its targets.

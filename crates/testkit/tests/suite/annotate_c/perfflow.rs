@@ -13,7 +13,7 @@ use weftline_testkit::case::excerpt;
 use weftline_testkit::product::workspace;
 use weftline_testkit::run::{Job, Outcome, weft};
 
-use super::installed::{Against, program};
+use super::installed::{Against, gpus, program};
 use super::{sorted, stacks, told};
 
 const PLAIN: &str = "name cat pid tid ts ph";
@@ -99,14 +99,15 @@ impl Trial {
     }
 }
 
-/// Reads a file, which must be JSON as it stands.
+/// Reads a file as it is written unless `log-close` says otherwise: its list is open, and ` {}]` makes it JSON.
 fn read(path: &Path) -> Vec<Event> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let ended = format!("{text} {{}}]{}", if text.starts_with('{') { "}" } else { "" });
     let whole: Value =
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
-    let count = whole.as_array().or_else(|| whole["traceEvents"].as_array()).expect("a list of events").len();
+        serde_json::from_str(&ended).unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
+    let list = whole.as_array().or_else(|| whole["traceEvents"].as_array()).expect("a list of events");
     let events = lines(&text);
-    assert_eq!(events.len(), count, "one event on each line: {text}");
+    assert_eq!(events.len() + 1, list.len(), "one event on each line: {text}");
     events
 }
 
@@ -205,6 +206,40 @@ fn usage() {
             assert!(pair[0].number("ts") <= pair[1].number("ts"), "{pair:?}");
         }
     }
+}
+
+/// Counters tell the use of GPUs where there are any; where there are none the user hears so, and nothing is added.
+#[test]
+fn use_of_gpus() {
+    let gpus = gpus();
+    let woven = woven();
+    for (options, keys) in [
+        ("gpu-usage=True:log-event=compact", "gpu_usage gpu_memory_usage"),
+        ("gpu-usage=True:cpu-mem-usage=True:log-event=compact", "cpu_usage memory_usage gpu_usage gpu_memory_usage"),
+    ] {
+        let library_path = gpus.path().to_str().expect("UTF-8");
+        let trial = Trial::with(
+            &[woven.to_str().expect("UTF-8"), "smoke"],
+            &[("PERFFLOW_OPTIONS", options), ("LD_LIBRARY_PATH", library_path)],
+        )
+        .ends(0);
+        let counters: Vec<Event> = trial.events().into_iter().filter(|event| event.text("ph") == "C").collect();
+        assert_eq!(counters.len(), 24, "{options}");
+        for pair in counters.chunks(2) {
+            let [first, last] = [0, 1].map(|i| &pair[i].value["args"]);
+            assert_eq!(
+                (&first["gpu_usage"], &first["gpu_memory_usage"]),
+                (&83.0.into(), &(3 << 20).into()),
+                "{pair:?}"
+            );
+            assert_eq!((&last["gpu_usage"], &last["gpu_memory_usage"]), (&0.0.into(), &0.into()), "{pair:?}");
+            assert_eq!(first.as_object().map(|args| args.len()), Some(keys.split(' ').count()), "{pair:?}");
+        }
+    }
+    let trial = Trial::new("smoke", "gpu-usage=True:log-event=compact");
+    let said = String::from_utf8_lossy(&trial.outcome.stderr).into_owned();
+    assert!(said.lines().count() == 1 && said.contains("gpu-usage: no GPU is told of"), "{said}");
+    trial.tells(&smoke(&COMPACT));
 }
 
 #[test]

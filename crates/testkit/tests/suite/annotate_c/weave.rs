@@ -39,7 +39,7 @@ fn shell(line: &str, directory: &Path) -> Outcome {
 }
 
 /// The same, and it must succeed.
-fn works(line: &str, directory: &Path) -> String {
+pub(super) fn works(line: &str, directory: &Path) -> String {
     let outcome = shell(line, directory);
     assert_eq!(outcome.status, 0, "{line}:\n{}{}", text(&outcome.stdout), text(&outcome.stderr));
     text(&outcome.stdout)
@@ -167,7 +167,7 @@ fn other_compilers() {
         ("weft weave -- ./clang-other -c a.c", 1, "they would not survive each other"),
         ("weft weave -- ./other -c a.c", 1, "is neither clang nor gcc"),
         ("weft weave -- no-such-compiler -c a.c", 1, "no such compiler"),
-        ("weft weave --rules missing.toml -- clang -c a.c", 1, "missing.toml cannot be read"),
+        ("weft weave --rules missing.toml -- clang -c a.c", 2, "missing.toml: the file cannot be read"),
         ("weft weave --abi perfflow -- clang -static a.c", 1, "cannot be linked with -static"),
         ("weft weave", 2, "required"),
     ] {
@@ -330,6 +330,29 @@ pub(super) fn assert_nested(trace: &Trace) {
     }
 }
 
+/// An annotation gives its events a category, whichever runtime is called; without one each runtime has its own.
+#[test]
+fn categories_of_annotations() {
+    let scratch = Scratch::new("weave-category");
+    let work = scratch.dir("work");
+    let source = "#define W(x) __attribute__((annotate(\"@critical_path(\" x \")\")))\n\
+                  W(\"category='io'\") void load(void) {}\n\
+                  W(\"pointcut='before', scope='s', category='net'\") void sends(void) {}\n\
+                  W(\"\") void plain(void) {}\n\
+                  int main(void) { load(); sends(); plain(); return 0; }\n";
+    fs::write(work.join("a.c"), source).expect("a.c");
+    works("weft weave -- clang -O2 -o ours a.c && weft run -q -o run -- ./ours", &work);
+    let run = reader::read_run(&work.join("run")).expect("a run");
+    assert_eq!(told(&run), ["X io load", "B net sends scope=\"s\"", "X app plain"]);
+
+    works("weft weave --abi perfflow -- clang -O2 -o theirs a.c", &work);
+    works("PERFFLOW_OPTIONS=log-filename-include=name:log-event=compact:log-close=True ./theirs", &work);
+    let text = fs::read_to_string(work.join("perfflow.array.generic.pfw")).expect("text");
+    let events: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON, closed on request");
+    let seen: Vec<String> = events.iter().map(|event| format!("{} {}", event["cat"], event["name"])).collect();
+    assert_eq!(seen, [r#""io" "load""#, r#""net" "sends""#, r#""a.c" "plain""#]);
+}
+
 /// What PerfFlowAspect's pass could not compile, and what its runtime could not tell.
 #[test]
 fn as_perfflow() {
@@ -350,9 +373,10 @@ fn as_perfflow() {
         works(&format!("PERFFLOW_OPTIONS=log-event=Compact:log-dir=out{level} ./crash"), &work);
         let found =
             fs::read_dir(work.join(format!("out{level}"))).expect("a directory").flatten().next().expect("a trace");
-        let whole: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(found.path()).expect("text")).expect("valid JSON");
-        let names = whole.as_array().expect("a list").iter().map(|event| format!("{} {}", event["name"], event["ph"]));
+        let text = fs::read_to_string(found.path()).expect("text") + " {}]";
+        let whole: serde_json::Value = serde_json::from_str(&text).expect("JSON once its list is ended");
+        let (_, events) = whole.as_array().and_then(|list| list.split_last()).expect("a list");
+        let names = events.iter().map(|event| format!("{} {}", event["name"], event["ph"]));
         let expected = ["again", "again", "again", "again", "choose", "thrower", "thrower"];
         assert_eq!(sorted(names), expected.map(|name| format!("\"{name}\" \"X\"")), "{level}");
     }

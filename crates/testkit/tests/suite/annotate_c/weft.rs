@@ -8,7 +8,7 @@ use weftline_testkit::case::excerpt;
 use weftline_testkit::run::{Job, Outcome, weft};
 use weftline_testkit::{Case, Finished, Scratch};
 
-use super::installed::{Against, program};
+use super::installed::{Against, gpus, program};
 use super::{all, one, sorted, stacks, told};
 
 const MILLISECOND: i64 = 1_000_000;
@@ -49,6 +49,34 @@ fn scopes_end_however_their_block_is_left() {
         "outer/inner",
     ];
     assert_eq!(stacks(&finished.trace, &finished.work), expected);
+}
+
+/// Under `--span-usage` spans tell the use of GPUs from when the program has loaded what knows them: one that never does gets no library from us.
+#[test]
+fn use_of_gpus() {
+    let gpus = gpus();
+    let program = program("gpu_spans.c", &["gcc", "-std=gnu11"], Against::Weft);
+    let library = gpus.join("libnvidia-ml.so.1");
+    for (arguments, expected) in [(&[][..], false), (&[library.as_os_str()][..], true)] {
+        let scratch = Scratch::new("gpu-spans");
+        let run = scratch.join("run");
+        let mut command: Vec<&std::ffi::OsStr> = ["run", "-q", "--span-usage", "-o"].map(AsRef::as_ref).to_vec();
+        command.splice(..0, [weftline_testkit::product::product().as_os_str()]);
+        command.extend([run.as_os_str(), "--".as_ref(), program.as_os_str()]);
+        command.extend(arguments);
+        let mut job = Job::new(command, &scratch.dir("work"));
+        job.environment.push(("LD_LIBRARY_PATH".into(), Some(gpus.path().into())));
+        let outcome = job.run();
+        assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
+        let trace = reader::read_run(&run).expect("a run");
+        let told = ["before", "after"].map(|name| {
+            let span = one(&trace, Phase::Complete, name);
+            assert!(span.arg("cpu_ns").is_some(), "{span:?}");
+            let number = |key: &str| span.arg(key).and_then(weftline_format::Value::as_u64);
+            number("gpu_busy_pct").zip(number("gpu_memory_bytes"))
+        });
+        assert_eq!(told, [None, expected.then_some((83, 3 << 30))]);
+    }
 }
 
 #[test]

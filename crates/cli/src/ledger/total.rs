@@ -1,0 +1,126 @@
+//! The bytes of a whole run: what reached the supervisor by its wait for the program, and the counts of those that nobody waited for.
+//!
+//! A process passes its counters on to the parent that waits for it. One that outlives its parent (a daemon, the server of tmux) passes them on
+//! to init: its own last count is added here. Where even that is not known, neither its count nor its events take part, so that both sides
+//! speak of the same processes.
+
+use std::collections::HashMap;
+
+use weftline_format::manifest::{IoCount, ProcessRecord, SupervisorRecord};
+
+use super::{Direction, traced};
+
+/// A process: its images, oldest first.
+struct Life<'r> {
+    images: Vec<&'r ProcessRecord>,
+    /// Which other life it came from, if that is known.
+    parent: Option<usize>,
+}
+
+impl Life<'_> {
+    /// When it ended; nothing when it runs, or nobody saw its end.
+    fn ended_ns(&self) -> Option<i64> {
+        self.images.last().map(|image| image.ended_ns).filter(|ended| *ended > 0)
+    }
+
+    fn is_traced(&self) -> bool {
+        self.images.last().is_some_and(|image| image.untraced.is_none())
+    }
+
+    /// What the kernel had counted for it last.
+    fn last_count(&self) -> Option<IoCount> {
+        self.images.last().and_then(|image| image.io).map(|io| io.end)
+    }
+
+    /// Whether it was still there when its parent was gone.
+    fn outlived(&self, parent: &Life<'_>) -> bool {
+        match (self.ended_ns(), parent.ended_ns()) {
+            (Some(own), Some(parent)) => own > parent,
+            // Of an untraced program nobody sees the end.
+            (None, Some(_)) => self.is_traced(),
+            (_, None) => false,
+        }
+    }
+}
+
+/// Bytes read and written; nothing where the supervisor could not tell. `images`: by pid, then by time.
+pub(super) fn of(record: &SupervisorRecord, images: &[&ProcessRecord]) -> Option<(Direction, Direction)> {
+    let mut counted = record.tree_io?;
+    let lives = lives(images);
+    let orphaned: Vec<bool> =
+        lives.iter().map(|life| life.parent.is_some_and(|parent| life.outlived(&lives[parent]))).collect();
+    for (life, _) in lives.iter().zip(&orphaned).filter(|(_, orphaned)| **orphaned) {
+        let count = life.last_count().unwrap_or_default();
+        add(&mut counted.rchar, count.rchar);
+        add(&mut counted.wchar, count.wchar);
+    }
+    let mut read = Direction { kernel: counted.rchar, ..Direction::default() };
+    let mut write = Direction { kernel: counted.wchar, ..Direction::default() };
+    for at in 0..lives.len() {
+        if !takes_part(&lives, &orphaned, at) {
+            continue;
+        }
+        let mut since = IoCount::default();
+        for image in &lives[at].images {
+            let bytes = traced(image);
+            add(&mut read.traced, bytes.0);
+            add(&mut write.traced, bytes.1);
+            // Counters go on across exec: what lies between two images of one process is the loader's.
+            if let Some(io) = image.io {
+                add(&mut read.before, io.start.rchar.saturating_sub(since.rchar));
+                add(&mut write.before, io.start.wchar.saturating_sub(since.wchar));
+                since = io.end;
+            }
+        }
+        // The recorder's own reads of earlier images lie between the counts above.
+        add(&mut read.before, lives[at].images.last().map_or(0, |image| image.recorder_read));
+    }
+    Some((read, write))
+}
+
+/// Numbers come from a file: they may be any.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+/// Whether the count that a process's bytes went into is known: its ancestors up to one that nobody waited for.
+fn takes_part(lives: &[Life<'_>], orphaned: &[bool], mut at: usize) -> bool {
+    // Parents come from a file: they may stand in a circle.
+    for _ in 0..lives.len() {
+        match lives[at].parent {
+            _ if orphaned[at] => return lives[at].last_count().is_some(),
+            Some(parent) => at = parent,
+            None => return true,
+        }
+    }
+    true
+}
+
+fn lives<'r>(images: &[&'r ProcessRecord]) -> Vec<Life<'r>> {
+    let mut lives: Vec<Life<'r>> = Vec::new();
+    for image in images {
+        let same = |life: &Life<'_>| {
+            life.images.last().is_some_and(|last| {
+                // Pids come again; an untraced program's start is not known.
+                let starts = last.start == image.start || last.start == 0 || image.start == 0;
+                (last.pid, last.pidns) == (image.pid, image.pidns) && starts
+            })
+        };
+        match lives.last_mut().filter(|life| same(life)) {
+            Some(life) => life.images.push(image),
+            None => lives.push(Life { images: vec![image], parent: None }),
+        }
+    }
+    let mut by_pid: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
+    for (at, life) in lives.iter().enumerate() {
+        by_pid.entry((life.images[0].pid, life.images[0].pidns)).or_default().push(at);
+    }
+    for at in 0..lives.len() {
+        let first = lives[at].images[0];
+        let begun = |candidate: &usize| lives[*candidate].images[0].started_ns;
+        let candidates = by_pid.get(&(first.ppid, first.pidns)).map_or(&[][..], |candidates| candidates);
+        let parent = candidates.iter().filter(|candidate| **candidate != at && begun(candidate) <= first.started_ns);
+        lives[at].parent = parent.max_by_key(|candidate| begun(candidate)).copied();
+    }
+    lives
+}
