@@ -65,11 +65,11 @@ impl Sums {
         for ((victim, arenas), row) in &self.rows {
             let name = format!("{victim:?}").to_lowercase();
             let [kills, calls, missing, twice] = row;
-            out += &format!("| {name} | {arenas} | {kills} | {calls} | {missing} | {twice} |\n");
+            out += &format!("| {name} | {arenas} | {kills} | {} | {missing} | {twice} |\n", grouped(*calls));
             all.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
         }
         let [kills, calls, missing, twice] = all;
-        out += &format!("| **all** | | **{kills}** | **{calls}** | **{missing}** | **{twice}** |\n\n");
+        out += &format!("| **all** | | **{kills}** | **{}** | **{missing}** | **{twice}** |\n\n", grouped(calls));
         out += &format!(
             "Every run was attacked before it was recovered. {} mutated copies were read by one or two verbs each, and {} programs attacked their own \
              shared memory. Faults (a crash, a hang, too much memory, a change outside the run, a call missing or doubled): {}. Seed {seed}, {} minutes on {} cores.\n",
@@ -81,6 +81,19 @@ impl Sums {
         );
         out
     }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// Does one round and adds what it saw. Everything follows from the number, but for the moment at which a kill meets a program.

@@ -22,8 +22,15 @@ const BLOCK: usize = 4096;
 struct Entry {
     path: PathBuf,
     mode: u32,
-    /// Nothing for a directory: length and blocks.
-    content: Option<(u64, Vec<(u64, Vec<u8>)>)>,
+    /// Nothing for a directory.
+    content: Option<Content>,
+}
+
+/// What a file holds: its length, and the blocks that are not all zero, with their places.
+#[derive(Clone, Debug)]
+struct Content {
+    length: u64,
+    blocks: Vec<(u64, Vec<u8>)>,
 }
 
 /// A run that can be put anywhere.
@@ -171,7 +178,7 @@ fn visit(root: &Path, directory: &Path, found: &mut Vec<Entry>) {
             let bytes = fs::read(&path).expect("read");
             let blocks = bytes.chunks(BLOCK).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
             let blocks = blocks.map(|(index, block)| ((index * BLOCK) as u64, block.to_vec())).collect();
-            (data.len(), blocks)
+            Content { length: data.len(), blocks }
         });
         found.push(Entry {
             path: path.strip_prefix(root).expect("below").to_owned(),
@@ -210,7 +217,7 @@ impl Seed {
 fn put(path: &Path, entry: &Entry) {
     match &entry.content {
         None => directory(path),
-        Some((length, blocks)) => {
+        Some(Content { length, blocks }) => {
             let file = fs::File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             file.set_len(*length).expect("room");
             for (at, block) in blocks {

@@ -33,7 +33,7 @@ pub(super) fn plant(random: &mut Random, sandbox: &Sandbox, files: &[(Role, Path
         format!("run.d/{STEM}.json"),
         format!("run.d/{STEM}.live"),
         format!("run.d/{STEM}.room"),
-        format!("run.d/zz-1-2.live"),
+        "run.d/zz-1-2.live".to_owned(),
         format!(".{STEM}.tail"),
         format!("{STEM}.samples.pfw.gz"),
         "manifest.json".to_owned(),

@@ -97,7 +97,7 @@ pub fn arena_field(random: &mut Random, part: u64) -> (String, usize, usize) {
             let fields = fields!(ProcessSlot: state 4, pid 4, ppid 4, pid_outside 4, generation 8, pid_namespace 8, nonce 8, born_ticks 8,
                 born_mono 8, born_real 8, born_boot 8, ended_ticks 8, exe 4, command 4, cwd 4, parent_slot 4, rank 4, world_size 4,
                 local_rank 4, launcher 4, exit_status 4, exec_verdict 4, exec_path 4, habits 4, io_start 8, io_end 8, cpu_user 8,
-                cpu_system 8, max_rss 8, losses 8, own_name 4);
+                cpu_system 8, max_rss 8, losses 8, own_name 4, own_reads 8);
             of(random, &format!("slot {index}"), base, &fields)
         }
         3 | 4 => {
