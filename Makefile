@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly weekly conformance check check-fmt check-clippy check-tidy check-docs \
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly soak weekly conformance check check-fmt check-clippy check-tidy check-docs \
 	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
@@ -41,7 +41,10 @@ TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-pa
 test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
 
-weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto
+soak: build ## kill programs and supervisors at random moments, attack what is left, and count what is missing (WEFT_SOAK_KILLS=50: a minute)
+	@WEFT_BIN=$(WEFT) CARGO_TARGET_DIR=$(TARGET) tools/soak.sh $(SOAK_ARGS)
+
+weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, a soak
 	@tools/weekly.sh $(WEEKLY_ARGS)
 
 # The tests are fetched from PyPI; the environment is made anew, so that nothing but the stand-in is in it.

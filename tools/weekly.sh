@@ -2,8 +2,8 @@
 # What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
 #
 # All majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot,
-# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own
-# engine over a fresh trace. --update writes the table into docs/reliability.md, with the date.
+# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, 2,000 kills at random moments. --update writes its tables
+# into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/stages.sh
@@ -48,19 +48,14 @@ stage dist make --no-print-directory check-dist
 stage conform make --no-print-directory conformance
 stage fuzz fuzz
 stage perfetto perfetto
+stage soak make --no-print-directory soak SOAK_ARGS="${1:-}"
 summary=$(stages_end)
 failed=$?
 printf '%s\n' "$summary"
 
 if [ "${1:-}" = --update ]; then
-    python3 - docs/reliability.md "$(date +%Y-%m-%d)" "$(git rev-parse --short=9 HEAD)" "$summary" <<'PYTHON'
-import pathlib, re, sys
-
-page, date, revision, summary = sys.argv[1:]
-text = pathlib.Path(page).read_text()
-table = f"Run on {date} at {revision}:\n\n```text\n{summary.strip()}\n```\n"
-begin, end = "<!-- weekly: begin -->\n", "<!-- weekly: end -->\n"
-pathlib.Path(page).write_text(re.sub(f"{begin}.*{end}", lambda _: begin + table + end, text, flags=re.S))
-PYTHON
+    # shellcheck disable=SC2016  # a fence of Markdown
+    printf 'Run on %s at %s:\n\n```text\n%s\n```\n' "$(date +%Y-%m-%d)" "$(git rev-parse --short=9 HEAD)" "$summary" |
+        tools/update-block.py docs/reliability.md weekly
 fi
 exit "$failed"

@@ -132,6 +132,8 @@ pub(crate) enum Document {
     Env,
     /// This command line
     Cli,
+    /// What is masked in command lines
+    Masking,
     /// Rules and thresholds of findings
     Findings,
 }

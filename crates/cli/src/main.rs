@@ -34,6 +34,8 @@ use args::{Command, Options};
 fn main() -> ExitCode {
     let options = Options::parse();
     let terminal = terminal::Terminal::new(options.color);
+    // Whoever may write to a run can cut the files that verbs map, and a traced program may.
+    weftline_drain::survive_cut_files();
     let outcome = match options.command {
         Command::Run(given) => commands::run::execute(&given, terminal),
         Command::Collect(given) => commands::collect::execute(&given),

@@ -3,6 +3,7 @@
 //! Another process may write at any time, may have died half-way, and may have scribbled over anything. So everything is
 //! read by copy, plain fields only after the atomic that publishes them, and no index or length is believed unchecked.
 
+pub(crate) mod guard;
 mod mapping;
 pub(crate) mod view;
 #[cfg(test)]
@@ -36,6 +37,13 @@ macro_rules! copy {
 
 /// Processes of one family that make growth pieces at the same moment, at most; of more some would leave traces.
 const MADE_AT_ONCE: usize = 64;
+
+/// Bytes of a name at most. The kernel knows no longer path, and the recorder's buffer for command lines is no larger; texts of annotations are cut
+/// here. Without a limit each of thousands of records could name four megabytes.
+const NAME_MAX: usize = 64 << 10;
+
+/// Arenas that processes made themselves, of a live directory, at most: a program can make files without end, and mappings of a process are few.
+const OWN_AT_MOST: usize = 1024;
 
 /// Which segment of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,8 +180,12 @@ impl Arena {
 
     /// Those among them that processes made themselves, because the pool was empty or nobody fills it.
     pub(crate) fn own_numbers(directory: &Path) -> Vec<u64> {
-        let all = Arena::numbers(directory).unwrap_or_default();
-        all.into_iter().filter(|number| *number >= POOL_SLOTS as u64).collect()
+        let mut own = Arena::numbers(directory).unwrap_or_default();
+        own.retain(|number| *number >= POOL_SLOTS as u64);
+        // They are numbered in the order in which they were made.
+        own.sort_unstable();
+        own.truncate(OWN_AT_MOST);
+        own
     }
 
     /// Makes an empty arena. Its header is written, not mapped: a fault would make the kernel read ahead, which for a file
@@ -212,6 +224,21 @@ impl Arena {
     /// Inode of the base piece, by which `/proc/PID/maps` shows it.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// Whether a part of it is gone: its file was cut while it was mapped, or somebody wrote over its head. What it held cannot be known.
+    pub(crate) fn is_damaged(&self) -> bool {
+        let grown = self.grown.get().into_iter().flatten().filter_map(OnceLock::get);
+        self.base.is_torn()
+            || grown.into_iter().any(Mapping::is_torn)
+            || self.header().magic.load(Ordering::Acquire) != ARENA_MAGIC
+    }
+
+    /// Records in segments that no image has taken to be its own, by what their heads say: `is_known` tells of slot and generation.
+    pub(crate) fn ownerless(&self, is_known: impl Fn(u32, u64) -> bool) -> u64 {
+        let facts = self.used_segments().into_iter().filter_map(|at| self.segment_facts(at));
+        let lost = facts.filter(|facts| facts.state != segment_state::FREE && !is_known(facts.slot, facts.generation));
+        lost.map(|facts| u64::from(facts.taken)).sum()
     }
 
     pub(crate) fn header(&self) -> &ArenaHeader {
@@ -431,7 +458,8 @@ impl Arena {
         }
         // SAFETY: the piece is mapped for as long as `self` lives, and `entry` checks offset and length against it.
         // Published names never change.
-        self.piece(piece).map(|start| unsafe { names::entry(start, id) })
+        let (base, bytes) = self.piece(piece).map(|start| unsafe { names::entry(start, id) })?;
+        Some((base, &bytes[..bytes.len().min(NAME_MAX)]))
     }
 
     /// Makes an arena that no process uses any more an empty one, as new. Growth pieces are removed.

@@ -116,6 +116,10 @@ pub struct Drain {
     starts: HashMap<(u32, u64), u64>,
     /// Images that ended; their calls and spans are in the next two, their files in the workers' sums.
     entries: Vec<Entry>,
+    /// Bytes of their names and command lines.
+    entries_text: usize,
+    /// Records in arenas that were given back of which nobody knows whose they were.
+    ownerless: u64,
     calls: Vec<CallTotal>,
     spans: SpanSums,
     record: SupervisorRecord,
@@ -174,6 +178,8 @@ impl Drain {
             untraced: Vec::new(),
             starts: HashMap::new(),
             entries: Vec::new(),
+            entries_text: 0,
+            ownerless: 0,
             calls: Vec::new(),
             spans: SpanSums::default(),
             record,
@@ -262,7 +268,8 @@ impl Drain {
         let survivors = self.drain_rest()?;
         let control = self.live.control.get();
         let losses: Vec<u64> = control.losses.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        self.entries.extend(record::without_owner(&self.live.host.name, &losses));
+        let ownerless = self.ownerless + self.ownerless_now();
+        self.entries.extend(record::without_owner(&self.live.host.name, &losses, ownerless, self.pool.unreadable));
         for process in std::mem::take(&mut self.untraced) {
             self.entries.push(process.entry);
         }
@@ -344,6 +351,17 @@ impl Drain {
         }
         survivors.sort_by_key(|survivor| survivor.pid);
         Ok(survivors)
+    }
+
+    /// Records in arenas that could not be given back of which nobody knows whose they were. Where processes still run, a child may have come that
+    /// was not seen yet.
+    fn ownerless_now(&self) -> u64 {
+        let is_quiet = |number: u64| {
+            self.watched.range(ImageKey::all_of(number)).next().is_none()
+                && self.known.get(&number).is_none_or(|known| known.reserved.is_empty())
+        };
+        let quiet = self.pool.used().filter(|arena| is_quiet(arena.number()));
+        quiet.map(|arena| arena.ownerless(|_, _| false)).sum()
     }
 
     /// Slots that were reserved by a fork and that the child has not taken yet.

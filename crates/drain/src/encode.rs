@@ -33,6 +33,9 @@ use kinds::{Kind, Role, creates, kind_of, untraced_reason};
 /// Text of a member: beyond it the member is closed at the next end of a segment.
 pub(crate) const MEMBER_TEXT: usize = 1 << 20;
 
+/// Bytes of names that are kept for a job. The records of a job could name each a path of its own, all as long as paths get.
+pub(crate) const NAMES_MAX: usize = 64 << 20;
+
 /// A path of the job at hand.
 struct Name {
     hash: u64,
@@ -81,11 +84,15 @@ pub(crate) struct Encoder {
     member: u64,
     ids: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
     names: Vec<Name>,
+    /// Bytes that more names of the job may have.
+    names_room: usize,
     totals: Totals,
     records: Vec<RecordFacts>,
     told: Annotations,
     /// The latest record of a living process that was waited for in vain.
     late: Option<(SegmentAt, u32)>,
+    /// How often that happened in the segment at hand.
+    late_times: u32,
     spans: Vec<Span>,
     crossing: Vec<bool>,
     order: Vec<u32>,
@@ -101,10 +108,12 @@ impl Encoder {
             member: 0,
             ids: HashMap::default(),
             names: Vec::new(),
+            names_room: NAMES_MAX,
             totals: Totals::default(),
             records: Vec::new(),
             told: Annotations::new(),
             late: None,
+            late_times: 0,
             spans: Vec::new(),
             crossing: Vec::new(),
             order: Vec::new(),
@@ -136,6 +145,7 @@ impl Encoder {
     /// Forgets the names of the arena, and gives what was summed up since the last call.
     pub(crate) fn take_totals(&mut self) -> Totals {
         self.ids.clear();
+        self.names_room = NAMES_MAX;
         let mut totals = std::mem::take(&mut self.totals);
         for name in self.names.drain(..).filter(|name| name.sum.calls > 0) {
             totals.files.merge(name.hash, &name.sum);
@@ -165,6 +175,7 @@ impl Encoder {
         records.clear();
         self.told.begin();
         self.late = None;
+        self.late_times = 0;
         let mut index = 0;
         while index < facts.taken {
             match stored.get(index) {
@@ -379,7 +390,13 @@ impl Encoder {
 
     #[cold]
     fn add_name(&mut self, arena: &Arena, id: u32, filter: &Filter) -> Option<usize> {
+        if self.names_room == 0 {
+            // Only a program that makes names up has so many.
+            self.totals.damaged += 1;
+            return None;
+        }
         let path = paths::resolve(|id| arena.name(id), id)?;
+        self.names_room = self.names_room.saturating_sub(path.len());
         let index = self.names.len();
         self.ids.insert(id, index as u32);
         self.names.push(Name {

@@ -261,7 +261,10 @@ impl Glance {
     fn find_directories(&mut self, notes: &mut Vec<String>) -> Result<()> {
         let pointers = Pointer::read_all(&self.run)?;
         let mut there = Vec::new();
-        for (_, pointer) in pointers {
+        if !pointers.unreadable.is_empty() {
+            notes.push("where a part of it runs cannot be read".into());
+        }
+        for (_, pointer) in pointers.known {
             let directory = pointer.directory();
             if pointer.host != self.host.name {
                 notes.push(format!("a part of it runs on host {}: use `weft top` there", pointer.host));

@@ -16,6 +16,9 @@ use crate::totals::Totals;
 /// Longest name that a viewer is given; the whole command line is beside it.
 const NAME_LENGTH: usize = 100;
 
+/// Words of a command line at most: it may be nothing but ends of words.
+const WORDS_MAX: usize = 8 << 10;
+
 /// Which use of which process slot. Unique until the arena is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ImageKey {
@@ -72,7 +75,7 @@ impl Image {
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
         let command = text(facts.command);
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
-        let cmd = arguments.kept(words.map(held));
+        let cmd = arguments.kept(words.take(WORDS_MAX).map(held));
         let exe = path(facts.exe);
         let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {
@@ -109,6 +112,9 @@ impl Image {
     }
 }
 
+/// Numbers that drains of one image gave out in vain, at most: each job that a kill interrupted costs one.
+const GAPS_MAX: u64 = 1 << 16;
+
 /// Numbers for the members of a file. Readers take a gap for a lost member, so there is none at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
@@ -124,10 +130,15 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The numbers left by members that are in the file.
+    /// The numbers left by members that are in the file. Gaps that no drain leaves are not filled: they would be made of empty members.
     pub(crate) fn beside(taken: &HashSet<u64>) -> Numbers {
-        let next = taken.iter().max().map_or(HEAD + 1, |last| last + 1);
-        Numbers { next, free: (HEAD + 1..next).rev().filter(|number| !taken.contains(number)).collect() }
+        let next = taken.iter().max().map_or(HEAD + 1, |last| last.saturating_add(1));
+        let gaps = next.saturating_sub(taken.len() as u64);
+        let free = match gaps {
+            0..=GAPS_MAX => (HEAD + 1..next).rev().filter(|number| !taken.contains(number)).collect(),
+            _ => Vec::new(),
+        };
+        Numbers { next, free }
     }
 
     pub(crate) fn take(&mut self) -> u64 {
@@ -190,6 +201,15 @@ mod tests {
         }
         assert_eq!(numbers.take_gaps(), [4, 3]);
         assert_eq!((numbers.take(), Numbers::default().take()), (6, 1));
+    }
+
+    /// A member of a run that somebody sent may say any number.
+    #[test]
+    fn numbers_of_others_are_not_believed() {
+        for last in [1 << 40, u64::MAX - 1, u64::MAX] {
+            let numbers = Numbers::beside(&HashSet::from([1, last]));
+            assert_eq!((numbers.free.len(), numbers.next), (0, last.saturating_add(1)), "{last}");
+        }
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl Journal {
     pub(crate) fn open(path: &Path) -> Result<Journal> {
         let fail = |error| DrainError::io(path, error);
         let mut file = files::append(path).map_err(fail)?;
+        let length = files::data_length(&file).map_err(fail)?;
+        if file.metadata().map_err(fail)?.len() > length {
+            // Nothing was ever written behind it.
+            file.set_len(length).map_err(fail)?;
+        }
         end_last_line(&mut file).map_err(fail)?;
         Ok(Journal { file, path: path.to_owned() })
     }
@@ -80,7 +85,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
     };
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let (mut text, mut line) = (BufReader::new(file), Vec::new());
+    let length = files::data_length(&file).map_err(|error| DrainError::io(path, error))?;
+    let (mut text, mut line) = (BufReader::new(file).take(length), Vec::new());
     loop {
         line.clear();
         // No image needs a longer line, and a file without line ends can be as long as a disk.
@@ -88,7 +94,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
         if read.map_err(|error| DrainError::io(path, error))? == 0 {
             break;
         }
-        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
+        let Ok(mut entry) = serde_json::from_slice::<Entry>(&line) else { continue };
+        // A file of the run has a name, not a path: nothing elsewhere is looked at because a journal says so.
+        if entry.process.file.contains('/') || [".", ".."].contains(&&*entry.process.file) {
+            entry.process.file.clear();
+        }
         match places.get(&entry.tag) {
             Some(place) => entries[*place] = entry,
             None => {

@@ -65,6 +65,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+pub use arena::guard::install as survive_cut_files;
 pub use drain::{Drain, DrainOptions, Outcome, Survivor};
 pub use error::DrainError;
 pub use filter::check_patterns;

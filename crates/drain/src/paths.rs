@@ -6,13 +6,19 @@
 /// Bases of bases that are followed; a damaged arena may hold a circle.
 const MAX_DEPTH: usize = 64;
 
+/// Bytes of one name, and of all that a path is joined of, that are used: twice what the kernel takes for one path.
+const PART_MAX: usize = 8 << 10;
+const JOINED_MAX: usize = 16 << 10;
+
 /// The full path of name `id`, `None` when the arena has no such name. `entry` gives base and bytes of an id.
 pub(crate) fn resolve<'a>(entry: impl Fn(u32) -> Option<(u32, &'a [u8])>, id: u32) -> Option<Vec<u8>> {
+    let entry = |id: u32| entry(id).map(|(base, bytes)| (base, &bytes[..bytes.len().min(PART_MAX)]));
     let (mut base, bytes) = entry(id)?;
-    let mut parts = vec![bytes];
+    let (mut parts, mut length) = (vec![bytes], bytes.len());
     while !is_absolute(parts[parts.len() - 1]) && base != 0 && parts.len() < MAX_DEPTH {
-        let Some((next, bytes)) = entry(base) else { break };
+        let Some((next, bytes)) = entry(base).filter(|(_, bytes)| length + bytes.len() <= JOINED_MAX) else { break };
         parts.push(bytes);
+        length += bytes.len();
         base = next;
     }
     let alone = parts.len() == 1;
@@ -107,5 +113,13 @@ mod tests {
             ),
         );
         check(&[(9, b"x/y")], Some("x/y"));
+    }
+
+    /// A damaged arena may hold names without end, in a circle.
+    #[test]
+    fn paths_are_bounded() {
+        let long = vec![b'x'; 1 << 20];
+        let path = resolve(|id| Some((id, &long)), 1).expect("a name");
+        assert!(path.len() <= JOINED_MAX + MAX_DEPTH, "{}", path.len());
     }
 }

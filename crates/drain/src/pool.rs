@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     /// Claims of the last look that were not made up for yet.
     owed: usize,
     told: bool,
+    /// Arenas that a process claimed and that could not be looked at: somebody cut or replaced their files.
+    pub(crate) unreadable: u64,
     /// No arena is to be made any more.
     closed: bool,
 }
@@ -51,6 +53,7 @@ impl Pool {
             not_before: None,
             owed: 0,
             told: false,
+            unreadable: 0,
             closed: false,
         }
     }
@@ -66,8 +69,10 @@ impl Pool {
             .collect();
         for number in &claimed {
             let mapped = self.ready.remove(number).flatten();
-            if let Some(arena) = mapped.or_else(|| Arena::open(&self.directory, *number).ok().flatten()) {
-                self.used.insert(*number, Arc::new(arena));
+            match mapped.or_else(|| Arena::open(&self.directory, *number).ok().flatten()) {
+                Some(arena) => drop(self.used.insert(*number, Arc::new(arena))),
+                // It was whole when it was claimed.
+                None => self.unreadable += 1,
             }
         }
         claimed.len() + self.look_for_own(control, now)
@@ -181,7 +186,8 @@ impl Pool {
         };
         let word = control.pool.get(number as usize);
         let pieces = arena.pieces_used() as i64;
-        let kept = i64::from(word.is_some() && self.ready.len() < READY_MOST && !self.closed);
+        let reusable = self.ready.len() < READY_MOST && !self.closed && !arena.is_damaged();
+        let kept = i64::from(word.is_some() && reusable);
         match word {
             Some(word) if kept == 1 => {
                 word.store(pool_state::RESERVED, Ordering::Release);
@@ -190,8 +196,9 @@ impl Pool {
                 word.store(pool_state::READY, Ordering::Release);
             }
             Some(word) => {
-                arena.remove();
+                // In this order: an arena that is claimed and not there counts as lost.
                 word.store(pool_state::ABSENT, Ordering::Release);
+                arena.remove();
             }
             None => arena.remove(),
         }

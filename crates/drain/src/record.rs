@@ -26,6 +26,9 @@ pub(crate) const DISK_FULL: &str = "disk-full";
 /// Reason under which records are counted that made no sense.
 pub(crate) const DAMAGED: &str = "damaged-record";
 
+/// Reason for an arena of which a part is gone: how much it held cannot be known, so it counts once per image.
+pub(crate) const CUT: &str = "shared-memory-damaged";
+
 /// Reason for a whole live directory that vanished.
 pub(crate) const GONE: &str = "live-directory-gone";
 
@@ -98,6 +101,9 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
     let Some(end) = image.arena.slot_end(image.key.slot) else { return process };
     for (name, count) in LOSS_NAMES.iter().zip(end.losses).filter(|(_, count)| *count > 0) {
         *process.drops.entry((*name).to_owned()).or_default() += count;
+    }
+    if image.arena.is_damaged() {
+        *process.drops.entry(CUT.to_owned()).or_default() += 1;
     }
     // The ring is mapped like a file, which hooks may see before anybody finds its descriptor.
     let ring = if totals.files.has(RING) { habits::IO_URING } else { 0 };
@@ -177,13 +183,14 @@ fn untraced_exec(image: &Image, last: &LastLook) -> Option<Entry> {
     Some(Entry { tag: process.nonce.clone(), process, ..Entry::default() })
 }
 
-/// Losses of processes that had no slot, as the record of a process that is none.
-pub(crate) fn without_owner(host: &str, losses: &[u64]) -> Option<Entry> {
-    let drops: BTreeMap<String, u64> = LOSS_NAMES
-        .iter()
-        .zip(losses)
-        .filter(|(_, count)| **count > 0)
-        .map(|(name, count)| ((*name).to_owned(), *count))
+/// Losses of processes that had no slot, as the record of a process that is none. `ownerless`: records of which nobody knows whose they were;
+/// `damaged`: arenas that could not be read at all.
+pub(crate) fn without_owner(host: &str, losses: &[u64], ownerless: u64, damaged: u64) -> Option<Entry> {
+    let known = LOSS_NAMES.iter().copied().zip(losses.iter().copied());
+    let drops: BTreeMap<String, u64> = known
+        .chain([(DAMAGED, ownerless), (CUT, damaged)])
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| (name.to_owned(), count))
         .collect();
     let reason = "images that found no room in shared memory".to_owned();
     (!drops.is_empty()).then(|| Entry {

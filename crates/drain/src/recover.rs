@@ -164,7 +164,12 @@ pub fn recover(run: &Path, options: &RecoverOptions) -> Result<RecoverReport> {
     }
     let place = run.canonicalize().map_err(|error| DrainError::io(run, error))?;
     let mine = files::is_own(run);
-    for (pointer_path, pointer) in pointers {
+    if options.only.is_none() {
+        let why = WhyOpen::NotOfRun { why: "cannot be read" };
+        let unreadable = pointers.unreadable.into_iter().map(|directory| LeftOpen { directory, why: why.clone() });
+        report.open.extend(unreadable);
+    }
+    for (pointer_path, pointer) in pointers.known {
         let found = pointer.find(&place, &pointer_path);
         let directory = found.clone().unwrap_or_else(|_| pointer.directory());
         if options.only.as_ref().is_some_and(|only| *only != directory) {
@@ -219,10 +224,9 @@ fn recover_one(
     let control = match ControlPage::open(&control_path) {
         Ok(Some(control)) => control,
         Ok(None) => return Ok(Some(WhyOpen::OtherVersion)),
-        // Killed before anything could be recorded.
+        // A pointer is written when the control page is there. Without one nothing tells whose directory this is.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            remove(directory, pointer_path, report)?;
-            return Ok(None);
+            return Ok(Some(WhyOpen::NotOfRun { why: "has no control page" }));
         }
         Err(error) => return Err(DrainError::io(&control_path, error)),
     };

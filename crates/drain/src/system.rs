@@ -75,12 +75,15 @@ pub(crate) fn lock(file: &File) -> io::Result<bool> {
 }
 
 /// Runs `f`, which starts threads, with all signals blocked, so that the new threads never take one that is meant for
-/// the supervisor.
+/// the supervisor; but for those that a thread brings upon itself, which would end the process if they were blocked.
 pub(crate) fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: signal sets are plain data that sigfillset and pthread_sigmask fill in.
     let before = unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
+        for own in [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+            libc::sigdelset(&raw mut all, own);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         before
     };

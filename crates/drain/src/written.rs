@@ -3,13 +3,13 @@
 //! Recovery asks both. A supervisor that was killed took its sums with it, but every event that it encoded is in a file.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use weftline_format::event::{Event, Phase, Value};
+use weftline_format::files;
 use weftline_format::hash::from_hex;
 use weftline_format::identity::{CATEGORY, is_identity};
 use weftline_format::member::{self, HEADER_LEN};
@@ -18,6 +18,7 @@ use weftline_format::text::path_bytes;
 use weftline_format::view::EventView;
 use weftline_recorder::calls::{CALLS, CallInfo, Flow};
 use weftline_recorder::elf::VERDICT_NAMES;
+use weftline_recorder::layout::TAKEN_SHORT;
 
 use crate::Result;
 use crate::error::DrainError;
@@ -41,13 +42,14 @@ impl Members {
             Err(error) => return Err(error.into()),
         };
         let fail = |error| DrainError::io(path, error);
-        let file = File::open(path).map_err(fail)?;
+        let file = files::open_in_place(path).map_err(fail)?;
         let mut members = Members { length: tail.intact_len, ..Members::default() };
         let (mut at, mut head) = (0, [0; HEADER_LEN]);
         while at < tail.intact_len {
             file.read_exact_at(&mut head, at).map_err(fail)?;
             let Ok(header) = member::parse_header(&head) else { break };
-            if header.seq != HEAD {
+            // A number that no segment can note is not one that a drain gave.
+            if header.seq != HEAD && header.seq < TAKEN_SHORT - 1 {
                 members.sequences.insert(header.seq);
             }
             at += header.size;
@@ -58,7 +60,10 @@ impl Members {
 
 /// The images that have a member in a file of short ones. Its torn tail must be cut.
 pub(crate) fn tags(path: &Path) -> Result<HashSet<String>> {
-    let bytes = match std::fs::read(path) {
+    let bytes = match files::open_in_place(path).and_then(|mut file| {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    }) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
         Err(error) => return Err(DrainError::io(path, error)),
@@ -234,7 +239,7 @@ pub(crate) fn dropped(path: &Path) -> Dropped {
 
 /// The bytes of a file's first member.
 fn read_head(path: &Path) -> Option<Vec<u8>> {
-    let file = File::open(path).ok()?;
+    let file = files::open(path).ok()?;
     let mut header = [0; HEADER_LEN];
     file.read_exact_at(&mut header, 0).ok()?;
     let size = member::parse_header(&header).ok()?.size;

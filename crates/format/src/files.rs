@@ -12,7 +12,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, SeekFrom};
 
 /// Small files (manifests, pointers, settings) are not believed beyond this: a sparse file can claim any length.
 const SMALL: u64 = 256 << 20;
@@ -42,6 +42,42 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(too_long());
     }
     Ok(text)
+}
+
+/// Files up to this length are read whatever they are made of.
+const MAY_BE_SPARSE: u64 = 64 << 20;
+/// A hole is at least so long; file systems leave smaller ones where nobody asked for any.
+const HOLE: u64 = 1 << 20;
+
+/// How much of a file is there, in one piece from its start: up to its end, or to the first hole. Who writes a trace writes it to the end, so that a
+/// hole was made to look like a terabyte, and reading zeros takes as long as reading events.
+pub fn data_length(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    if length <= MAY_BE_SPARSE {
+        return Ok(length);
+    }
+    let before = rustix::fs::tell(file)?;
+    let found = first_hole(file, length);
+    // Whoever reads on does so where the file stood.
+    rustix::fs::seek(file, SeekFrom::Start(before))?;
+    Ok(found)
+}
+
+fn first_hole(file: &File, length: u64) -> u64 {
+    let mut at = 0;
+    loop {
+        // Where holes are not known, the first one is the end.
+        let Ok(hole) = rustix::fs::seek(file, SeekFrom::Hole(at)) else { return length };
+        if hole >= length {
+            return length;
+        }
+        // An error: no more data.
+        let data = rustix::fs::seek(file, SeekFrom::Data(hole)).unwrap_or(length);
+        if data - hole >= HOLE {
+            return hole;
+        }
+        at = data;
+    }
 }
 
 /// Opens a file of the run for reading that is no symlink either: what it holds will be written elsewhere, or believed.
@@ -251,5 +287,24 @@ mod tests {
         let path = run.path().join("sparse");
         File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("made");
         assert_eq!(read(&path).expect_err("a TiB").kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn holes_are_no_data() {
+        let run = tempfile::tempdir().expect("a directory");
+        let path = run.path().join("sparse");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).expect("made");
+        let at = |place: u64| std::os::unix::fs::FileExt::write_all_at(&file, &[b'x'; 4096], place).expect("written");
+        at(0);
+        assert_eq!(data_length(&file).expect("asked"), 4096);
+        file.set_len(1 << 40).expect("longer");
+        assert_eq!(data_length(&file).expect("asked"), 4096);
+        // Data behind it are out of reach.
+        at(1 << 39);
+        assert_eq!(data_length(&file).expect("asked"), 4096);
+        // A file without holes is whole, however long.
+        file.set_len(0).expect("emptied");
+        (0..(65 << 20) / 4096).for_each(|block| at(block * 4096));
+        assert_eq!(data_length(&file).expect("asked"), 65 << 20);
     }
 }

@@ -37,6 +37,9 @@ pub const TRAILER_LEN: usize = 8;
 /// No member inflates to more than this: a wrong size must not take all memory.
 pub const MAX_TEXT: usize = 256 << 20;
 
+/// No member is larger than this: deflate stores what it cannot compress, with a few bytes for each block of it.
+pub const MAX_MEMBER: u64 = (MAX_TEXT + MAX_TEXT / 1024 + 4096) as u64;
+
 const MAGIC: [u8; 20] = [
     0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, // gzip, extra field present
     28, 0, b'W', b'F', 24, 0, // the subfield
@@ -249,7 +252,7 @@ impl Tail {
 /// Finds the good part of a file: walks the headers, and inflates only the last member to see that it is whole.
 pub fn inspect_tail(path: &Path) -> Result<Tail, TailError> {
     let wrap = |source| TailError { path: path.to_owned(), source };
-    let file = File::open(path).map_err(wrap)?;
+    let file = files::open(path).map_err(wrap)?;
     inspect_open(&file).map_err(wrap)
 }
 
@@ -272,9 +275,10 @@ fn inspect_open(file: &File) -> io::Result<Tail> {
     let mut tail = Tail { file_len, ..Tail::default() };
     let mut before: Vec<Tail> = Vec::new();
     let mut head = [0; HEADER_LEN];
+    let fits = |header: &MemberHeader, left: u64| header.size <= left.min(MAX_MEMBER);
     while file_len - tail.intact_len >= HEADER_LEN as u64 {
         file.read_exact_at(&mut head, tail.intact_len)?;
-        let Some(header) = parse_header(&head).ok().filter(|header| header.size <= file_len - tail.intact_len) else {
+        let Some(header) = parse_header(&head).ok().filter(|header| fits(header, file_len - tail.intact_len)) else {
             break;
         };
         if before.len() == LOOK_BACK {
@@ -385,6 +389,12 @@ mod tests {
         check(&zeros, 1, "blocks that never reached the disk");
         zeros[HEADER_LEN..ends[0] as usize].fill(0);
         check(&zeros, 0, "none reached it");
+        // A sparse file can be as long as any member says it is.
+        let mut endless = sealed(&[b"one\n", b"second\n"]);
+        endless[ends[0] as usize + 24..][..8].copy_from_slice(&(1u64 << 39).to_le_bytes());
+        std::fs::write(&path, &endless).expect("written");
+        File::options().write(true).open(&path).and_then(|file| file.set_len(1 << 40)).expect("longer");
+        assert_eq!(inspect_tail(&path).expect("inspected").intact_len, ends[0]);
         assert!(inspect_tail(&dir.path().join("missing")).is_err());
     }
 }

@@ -151,7 +151,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Input + Sync>> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
-        return Ok(Box::new(OpenFile { file, len: metadata.len() }));
+        return Ok(Box::new(OpenFile::new(file)?));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;

@@ -15,7 +15,7 @@ pub const OPTIONS: [&str; 9] =
 /// How the names of variables with secrets end; in small letters.
 pub const NAMES: [&str; 5] = ["password", "passwd", "token", "secret", "key"];
 /// Programs that take a password joined to `-p`, by how their names begin.
-const MYSQL: [&str; 2] = ["mysql", "mariadb"];
+pub const MYSQL: [&str; 2] = ["mysql", "mariadb"];
 
 /// How much of command lines is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

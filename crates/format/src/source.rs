@@ -12,13 +12,18 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::damage::{Damage, Place, What};
 use crate::dialect::Sniff;
+use crate::files;
 use crate::gunzip::header_len;
-use crate::member::{HEADER_LEN, HeaderError, MEMBER_START, MemberHeader, parse_header};
+use crate::member::{HEADER_LEN, HeaderError, MAX_MEMBER, MEMBER_START, MemberHeader, parse_header};
 
 /// Bytes that can be read at any place.
 pub trait Input {
     /// How many there are.
     fn size(&self) -> u64;
+    /// Bytes behind these that are there only by the file's length: a hole.
+    fn hole(&self) -> u64 {
+        0
+    }
     /// Fills the buffer from a place as far as there are bytes, and says how far.
     fn fill_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
@@ -38,15 +43,28 @@ impl<T: AsRef<[u8]>> Input for T {
 
 /// A file, as long as it was when it was opened: what a writer appends meanwhile is for the next reader.
 pub struct OpenFile {
-    /// The file.
-    pub file: File,
-    /// Its length then.
-    pub len: u64,
+    file: File,
+    /// Its length then, up to the first hole.
+    len: u64,
+    /// The rest.
+    hole: u64,
+}
+
+impl OpenFile {
+    /// Takes a file as it is now.
+    pub fn new(file: File) -> io::Result<OpenFile> {
+        let (whole, len) = (file.metadata()?.len(), files::data_length(&file)?);
+        Ok(OpenFile { file, len, hole: whole.saturating_sub(len) })
+    }
 }
 
 impl Input for OpenFile {
     fn size(&self) -> u64 {
         self.len
+    }
+
+    fn hole(&self) -> u64 {
+        self.hole
     }
 
     fn fill_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -61,6 +79,16 @@ impl Input for OpenFile {
         }
         Ok(done)
     }
+}
+
+/// What is wrong with an input before anything of it is read.
+pub fn hole_in<I: Input + ?Sized>(input: &I) -> Damage {
+    let mut damage = Damage::default();
+    if input.hole() > 0 {
+        let note = "a hole in the file: nothing was ever written there";
+        damage.add(Place::File(input.size()), What::BadLine, input.hole(), note);
+    }
+    damage
 }
 
 /// One of our members, still compressed.
@@ -140,7 +168,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
             stretch: Box::default(),
             inflated: 0,
             batch: 4 * rayon::current_num_threads().max(1),
-            damage: Damage::default(),
+            damage: hole_in(input),
         };
         // The first byte of a file of ours may be the damaged one.
         let head = source.peek(WINDOW)?;
@@ -254,7 +282,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
                 }
             };
             let end = self.member_end(at, header)?;
-            let mut bytes = vec![0; (end - at) as usize];
+            let mut bytes = vec![0; (end - at).min(MAX_MEMBER) as usize];
             let read = self.input.fill_at(at, &mut bytes)?;
             bytes.truncate(read);
             let torn = (bytes.len() as u64) < header.size;

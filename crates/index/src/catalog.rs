@@ -3,7 +3,7 @@
 //! `index.json` is the commit point: it is written beside its final name and renamed, so that a crash or two builders at once leave a
 //! good index or none. It lists segments and, for each, the trace files in it with their size, time, inode and a mark of their content.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
@@ -122,7 +122,7 @@ impl Stat {
 /// A mark of a file's first bytes and its last ones before `size`: a file that was replaced by one of the same size at the same time has
 /// another.
 pub(crate) fn mark_of(path: &Path, size: u64) -> Result<u64> {
-    let file = File::open(path).map_err(IndexError::io(path))?;
+    let file = files::open(path).map_err(IndexError::io(path))?;
     let mut bytes = Vec::with_capacity(2 * MARKED as usize + 8);
     for start in [0, size.saturating_sub(MARKED)] {
         let len = MARKED.min(size - start) as usize;

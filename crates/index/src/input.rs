@@ -120,7 +120,7 @@ fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) ->
             if name.as_os_str() != RECORD_DIR {
                 directories.push(below.join(name));
             }
-        } else if is_trace_name(&path) && name.as_os_str() != MANIFEST {
+        } else if is_trace_name(&path) && name.as_os_str() != MANIFEST && !is_special(&path) {
             files.push(below.join(name));
         }
     }
@@ -130,6 +130,12 @@ fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) ->
         }
     }
     Ok(())
+}
+
+/// Whether something is neither file nor directory: a pipe in a directory that was named would be waited for for ever. What is not there at all
+/// is told of later.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| !data.is_file())
 }
 
 const MANIFEST: &str = "manifest.json";
@@ -142,7 +148,7 @@ struct Manifest {
 /// Traces that were sorted into groups: `{"groups": {name: subfolder}}`.
 fn in_groups(directory: &Path, wanted: &[String]) -> Result<Vec<Part>> {
     let path = directory.join(MANIFEST);
-    let text = fs::read(&path).map_err(IndexError::io(&path))?;
+    let text = files::read(&path).map_err(IndexError::io(&path))?;
     let manifest: Manifest = serde_json::from_slice(&text)
         .map_err(|error| IndexError::Io { path: path.clone(), source: std::io::Error::other(error) })?;
     let mut parts = Vec::new();

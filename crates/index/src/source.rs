@@ -6,13 +6,13 @@
 
 mod members;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weftline_format::damage::{Damage, Place};
 use weftline_format::dialect::{Dialect, Sniff};
-use weftline_format::source::{Block, OpenFile, Packed, Source};
+use weftline_format::files;
+use weftline_format::source::{Block, OpenFile, Packed, Source, hole_in};
 
 use crate::rows::GROUP_ROWS;
 use crate::{IndexError, Result};
@@ -86,9 +86,8 @@ pub(crate) fn open(file: &TraceFile) -> Result<OpenFile> {
 }
 
 fn open_path(path: &Path) -> Result<OpenFile> {
-    let file = File::open(path).map_err(IndexError::io(path))?;
-    let len = file.metadata().map_err(IndexError::io(path))?.len();
-    Ok(OpenFile { file, len })
+    let file = files::open(path).map_err(IndexError::io(path))?;
+    OpenFile::new(file).map_err(IndexError::io(path))
 }
 
 /// Hands out the tasks of all files in order. `stored`: they become row groups of an index. `give` returns false when nobody wants more.
@@ -141,7 +140,7 @@ fn cut_file(
         && lines_at_start(&mut source).map_err(wrap())?
         && let Some(given) = members::cut(number, file, &input, sniff, give)?
     {
-        note(FileNote { file: number, dialect: sniff.dialect, damage: Damage::default() });
+        note(FileNote { file: number, dialect: sniff.dialect, damage: hole_in(&input) });
         return Ok(given);
     }
     let mut source = Source::new(&input).map_err(wrap())?;

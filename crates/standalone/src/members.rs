@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use weftline_format::files;
 use weftline_format::identity::Identity;
 use weftline_format::member::{HEADER_LEN, InflateError, MAX_TEXT, MemberHeader, inflate_member, parse_header};
 use weftline_format::reader::scan_member;
@@ -40,7 +41,7 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn open(path: &Path) -> Result<Members, MemberError> {
-        let file = File::open(path).map_err(|source| MemberError::Io { path: path.to_owned(), source })?;
+        let file = files::open(path).map_err(|source| MemberError::Io { path: path.to_owned(), source })?;
         Ok(Members { path: path.to_owned(), file: io::BufReader::with_capacity(256 << 10, file) })
     }
 

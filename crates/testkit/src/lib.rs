@@ -11,6 +11,8 @@
 //! | [`case`] | [`case::Case`]: one program, what must be the same, what must be in the trace |
 //! | [`strace`] | the kernel's view, for comparison |
 //! | [`random`] | random moments that can be repeated |
+//! | [`hostile`] | runs that somebody prepared, and what must hold all the same |
+//! | [`soak`] | kills at random moments with attacks in between, as many as wanted |
 //!
 //! A missing precondition (a compiler, root, a tool) is a failure that says what is missing, never a skipped test.
 //! Functions here panic with a sentence: in a test that is how one fails.
@@ -18,10 +20,12 @@
 
 pub mod case;
 pub mod compile;
+pub mod hostile;
 pub mod product;
 pub mod random;
 pub mod run;
 pub mod scratch;
+pub mod soak;
 pub mod strace;
 pub mod table;
 pub mod tree;

@@ -20,6 +20,11 @@ impl Random {
         Random { state: seed, seed }
     }
 
+    /// Seeded by a number: the same one gives the same choices.
+    pub fn seeded(seed: u64) -> Random {
+        Random { state: seed, seed }
+    }
+
     /// The next number.
     pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,6 +37,16 @@ impl Random {
     /// A number below `limit`, which is not zero.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.number() % limit
+    }
+
+    /// One of a list, which is not empty.
+    pub fn one_of<'l, T>(&mut self, list: &'l [T]) -> &'l T {
+        &list[self.below(list.len() as u64) as usize]
+    }
+
+    /// True so many times in a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
     }
 
     /// A moment shorter than `limit`.

@@ -65,6 +65,9 @@ struct Report {
     kernel_lost: BTreeMap<String, u64>,
     lost: BTreeMap<String, u64>,
     dropped_events: u64,
+    /// What could not be taken in before: shared memory that is elsewhere, is not believed, or cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_taken_in: Vec<String>,
     files: Vec<FileCheck>,
     coverage: Ledger,
 }
@@ -87,9 +90,11 @@ pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<Exi
 }
 
 fn of_run(run: &Path) -> anyhow::Result<Report> {
-    recover::before_reading(run);
+    let not_taken_in = recover::before_reading(run);
     let (records, errors) = SupervisorRecord::read_all(run);
     let mut report = judge(&rundir::traces_in(run)?, &records)?;
+    report.complete &= not_taken_in.is_empty();
+    report.not_taken_in = not_taken_in;
     for error in errors {
         report.complete = false;
         report.files.push(FileCheck {
@@ -151,6 +156,7 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
         kernel_lost,
         lost: totals.losses,
         dropped_events: totals.dropped_events,
+        not_taken_in: Vec::new(),
         files,
         coverage: ledger::ledger(records),
     })
@@ -229,6 +235,9 @@ fn text(report: &Report, paint: Paint) -> String {
             "  {} of the oldest events were dropped to keep within --max-size",
             terminal::count(report.dropped_events)
         ));
+    }
+    for what in &report.not_taken_in {
+        say(paint.bad(&format!("  {what}")));
     }
     for file in report.files.iter().filter(|file| !file.damage.is_empty()) {
         for damage in &file.damage {

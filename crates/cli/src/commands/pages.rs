@@ -1,5 +1,6 @@
 //! Generated texts: completions, man pages, and the documents of this project that mirror code.
 
+mod masking;
 mod variables;
 
 use std::fmt::Write as _;
@@ -45,6 +46,7 @@ pub(crate) fn document(document: Document) -> anyhow::Result<ExitCode> {
         Document::Hooks => hooks(),
         Document::Env => variables::document(GENERATED),
         Document::Cli => reference(),
+        Document::Masking => masking::document(GENERATED),
         Document::Findings => weftline_analysis::findings::document::document(),
     };
     std::io::stdout().write_all(text.as_bytes())?;

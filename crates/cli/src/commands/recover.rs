@@ -134,47 +134,51 @@ fn tell_published(hidden: &Path, published: &Published, quiet: bool, terminal: T
     Ok(())
 }
 
-/// What every reading verb does first. Trouble is told, not fatal: what is there can still be read.
-pub(crate) fn before_reading(run: &Path) {
+/// What every reading verb does first. Trouble is told, not fatal: what is there can still be read. What could not be taken in, in words: events
+/// of the run may be missing from its files then.
+pub(crate) fn before_reading(run: &Path) -> Vec<String> {
+    let mut missing = Vec::new();
+    let tell = |what: &str| drop(writeln!(std::io::stderr(), "weft: {what}"));
     if !files::is_own(run) {
-        let _ = writeln!(
-            std::io::stderr(),
-            "weft: {} belongs to another user: it is read as it is, with its index in your cache directory",
-            run.display()
-        );
-        return;
+        let place = run.display();
+        tell(&format!("{place} belongs to another user: it is read as it is, with its index in your cache directory"));
     }
+    // Of a run of somebody else it only tells what it would have looked at.
     match weftline_drain::recover(run, &RecoverOptions::default()) {
-        Ok(report) if report.events > 0 => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "weft: {} events taken in that nobody had drained yet",
-                terminal::count(report.events)
-            );
-        }
         Ok(report) => {
-            // Somebody wrote into the run what no weft writes.
-            for open in report.open.iter().filter(|open| matches!(open.why, WhyOpen::NotOfRun { .. })) {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "weft: {} names {} as its shared memory: {}",
-                    run.display(),
-                    open.directory.display(),
+            if report.events > 0 {
+                tell(&format!("{} events taken in that nobody had drained yet", terminal::count(report.events)));
+            }
+            for open in &report.open {
+                let what = format!(
+                    "shared memory in {}: {}",
+                    terminal::printable(&open.directory.display().to_string()),
                     open.why
                 );
+                match open.why {
+                    WhyOpen::Locked | WhyOpen::Running { .. } | WhyOpen::NotYet => continue,
+                    // Somebody wrote into the run what no weft writes.
+                    WhyOpen::NotOfRun { .. } => tell(&what),
+                    _ => {}
+                }
+                missing.push(what);
             }
         }
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "weft: leftovers of this run could not be recovered: {error}");
+            let what = format!("leftovers of this run could not be recovered: {error}");
+            tell(&what);
+            missing.push(what);
         }
     }
     // A run that cannot be written is read as it is.
     if let Err(error) = weftline_collect::writer::recover(run)
         && run.metadata().is_ok_and(|data| !data.permissions().readonly())
     {
-        let _ =
-            writeln!(std::io::stderr(), "weft: samples of a collector that was killed could not be recovered: {error}");
+        let what = format!("samples of a collector that was killed could not be recovered: {error}");
+        tell(&what);
+        missing.push(what);
     }
+    missing
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use weftline_format::files;
 use weftline_format::identity::Identity;
 use weftline_format::manifest::{RECORD_DIR, SAMPLES_END, State, SupervisorRecord};
-use weftline_format::member::{self, Deflater};
+use weftline_format::member::{self, Deflater, MAX_TEXT};
 use weftline_format::reader::scan_member;
 
 use super::{TAIL_END, append, count_events};
@@ -68,9 +68,10 @@ pub fn recover(run: &Path) -> Result<Recovered> {
 }
 
 /// Turns one tail into a member, unless that was done before its writer died; samples that it held.
-fn complete(tail: &Path, mut file: &File, path: &Path) -> Result<u64> {
+fn complete(tail: &Path, file: &File, path: &Path) -> Result<u64> {
     let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(|error| CollectError::io(tail, error))?;
+    // A collector makes a member of far less; a file can claim any length.
+    file.take(MAX_TEXT as u64).read_to_end(&mut text).map_err(|error| CollectError::io(tail, error))?;
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     text.truncate(whole);
     let mut number = None;

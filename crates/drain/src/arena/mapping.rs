@@ -12,10 +12,13 @@ use weftline_format::files;
 use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VERSION, RUN_ID_MAX};
 use weftline_recorder::sys;
 
+use super::guard;
+
 /// A shared mapping of a file's start; writable unless it was opened to be looked at only.
 pub(super) struct Mapping {
     pub(super) at: NonNull<u8>,
     length: usize,
+    entry: guard::Entry,
 }
 
 // SAFETY: the memory is shared with other processes anyway; all access goes through atomics or volatile copies.
@@ -36,10 +39,24 @@ impl Mapping {
         if file.metadata()?.len() < length as u64 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
         }
-        sys::map_shared(file.as_raw_fd(), length)
-            .and_then(NonNull::new)
-            .map(|at| Mapping { at, length })
-            .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped"))
+        Mapping::around(sys::map_shared(file.as_raw_fd(), length), length)
+    }
+
+    /// What was just mapped, if it was.
+    fn around(mapped: Option<*mut u8>, length: usize) -> io::Result<Mapping> {
+        let failed = || io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped");
+        let at = mapped.and_then(NonNull::new).ok_or_else(failed)?;
+        let Some(entry) = guard::Entry::new(at.as_ptr() as usize, length) else {
+            // SAFETY: just mapped, and nobody knows it.
+            unsafe { sys::unmap(at.as_ptr(), length) };
+            return Err(failed());
+        };
+        Ok(Mapping { at, length, entry })
+    }
+
+    /// Whether a part of the file was missing when it was looked at.
+    pub(super) fn is_torn(&self) -> bool {
+        self.entry.is_torn()
     }
 
     pub(super) fn open(path: &Path, length: usize) -> io::Result<Mapping> {
@@ -58,9 +75,7 @@ impl Mapping {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        NonNull::new(at.cast())
-            .map(|at| Mapping { at, length })
-            .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "cannot be mapped"))
+        Mapping::around(Some(at.cast()), length)
     }
 }
 

@@ -32,6 +32,9 @@ const CHILD_PATIENCE: Duration = Duration::from_secs(1);
 const CLAIM_PATIENCE: Duration = Duration::from_secs(10);
 /// Threads of an image, and processes, that are remembered for what comes after them.
 const MOST_TAILS: usize = 4096;
+/// Images that ended and are told of one by one, and bytes of their names and command lines.
+const MOST_ENTRIES: usize = 1 << 20;
+const MOST_TEXT: usize = 256 << 20;
 const MOST_STARTS: usize = 100_000;
 
 impl Drain {
@@ -85,6 +88,11 @@ impl Drain {
     }
 
     fn add_image(&mut self, arena: &Arc<Arena>, slot: u32, now: Instant) {
+        let generation = arena.slot_facts(slot).generation;
+        // A program that moves its slot to and fro stays what it is: jobs for it may be under way.
+        if self.watched.contains_key(&ImageKey { arena: arena.number(), slot, generation }) {
+            return;
+        }
         let timeline = self.live.clock.timeline();
         let host = &self.live.host;
         let facts = arena.slot_facts(slot);
@@ -268,7 +276,29 @@ impl Drain {
 
     fn add_entry(&mut self, entry: Entry) {
         self.note_in_journal(&entry);
-        self.entries.push(entry);
+        self.keep(entry);
+    }
+
+    /// Keeps what is known of an image that ended. A program can write new images into its arena faster than anybody can start programs: beyond
+    /// some number they are summed up in one.
+    fn keep(&mut self, mut entry: Entry) {
+        let text = entry.process.exe.len() + entry.process.command.iter().map(|word| word.len() + 24).sum::<usize>();
+        self.entries_text += text;
+        if self.entries_text > MOST_TEXT {
+            entry.process.command = Vec::new();
+            entry.process.exe = String::new();
+        }
+        let kept = self.entries.len();
+        match self.entries.last_mut() {
+            Some(last) if kept >= MOST_ENTRIES => {
+                last.process.events += entry.process.events;
+                last.filtered += entry.filtered;
+                for (reason, count) in entry.process.drops {
+                    *last.process.drops.entry(reason).or_default() += count;
+                }
+            }
+            _ => self.entries.push(entry),
+        }
     }
 
     fn note_in_journal(&self, entry: &Entry) {
@@ -286,15 +316,15 @@ impl Drain {
             }
         }
         let Some(watched) = self.watched.get_mut(&done.key) else { return };
-        watched.open_jobs -= 1;
+        watched.open_jobs = watched.open_jobs.saturating_sub(1);
         let Some(mut entry) = done.entry else { return };
         // There may be very many images: of each only what cannot be summed up is kept.
         merge_calls(&mut self.calls, &std::mem::take(&mut entry.calls));
         self.spans.merge_totals(&std::mem::take(&mut entry.spans));
         entry.files = Vec::new();
-        self.entries.push(entry);
         let own = (watched.image.facts.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);
         self.watched.remove(&done.key);
+        self.keep(entry);
         for entry in done.untraced {
             // Once now, in case nobody is here when it ends; the later line counts.
             self.note_in_journal(&entry);
@@ -321,7 +351,9 @@ impl Drain {
                 return;
             }
         }
+        let ownerless = arena.ownerless(|_, _| false);
         if self.pool.retire(self.live.control.get(), number) {
+            self.ownerless += ownerless;
             self.known.remove(&number);
         }
     }

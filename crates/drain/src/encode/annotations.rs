@@ -15,7 +15,7 @@ use weftline_format::line::LineBuf;
 use weftline_format::text::from_bytes;
 use weftline_recorder::annotation::{self, Argument, CONTINUED, INLINE, Kind, MAX_PAYLOAD, PER_RECORD, Usage};
 
-use super::{Encoder, IdHasher, made_up_id};
+use super::{Encoder, IdHasher, NAMES_MAX, made_up_id};
 use crate::arena::{Arena, RecordFacts};
 use crate::timeline::Timeline;
 use crate::totals::{SpanSum, SpanSums};
@@ -57,6 +57,8 @@ struct Texts {
     places: HashMap<String, u32>,
     sums: Vec<(u32, u32, SpanSum)>,
     sum_places: HashMap<(u32, u32), u32>,
+    /// Bytes that more texts may have.
+    room: usize,
 }
 
 impl Texts {
@@ -67,6 +69,7 @@ impl Texts {
             places: HashMap::new(),
             sums: Vec::new(),
             sum_places: HashMap::new(),
+            room: NAMES_MAX,
         };
         for text in FIXED {
             texts.add(text);
@@ -83,6 +86,7 @@ impl Texts {
         self.ids.clear();
         self.sums.clear();
         self.sum_places.clear();
+        self.room = NAMES_MAX;
     }
 
     fn add(&mut self, text: &str) -> u32 {
@@ -110,7 +114,8 @@ impl Texts {
 
     #[cold]
     fn look_up(&mut self, arena: &Arena, id: u32) -> Option<u32> {
-        let (_, bytes) = arena.name(id)?;
+        let (_, bytes) = arena.name(id).filter(|_| self.room > 0)?;
+        self.room = self.room.saturating_sub(bytes.len());
         let place = self.add(&from_bytes(bytes));
         self.ids.insert(id, place);
         Some(place)
@@ -146,6 +151,9 @@ pub(super) struct Annotations {
     turn: u64,
     cut: Vec<u8>,
 }
+
+/// Bytes of a value that is given by a name. One record has room for hundreds of such values.
+const VALUE_MAX: usize = 4 << 10;
 
 /// Bits for the places of arguments: there are fewer than bytes.
 const PLACE_BITS: u32 = 16;
@@ -292,7 +300,7 @@ fn write_argument(lines: &mut LineBuf, arena: &Arena, key: &str, value: Argument
             _ => lines.arg_str(key, text),
         },
         Argument::Name(id) => match arena.name(id) {
-            Some((_, text)) => lines.arg_str(key, text),
+            Some((_, text)) => lines.arg_str(key, &text[..text.len().min(VALUE_MAX)]),
             None => lines.arg_value(key, &Value::Null),
         },
         Argument::Null | Argument::Ticks(_) | Argument::Usage(..) | Argument::At(..) => {

@@ -47,18 +47,24 @@ impl Encoder {
     fn late_record(&mut self, image: &Image, at: SegmentAt, index: u32, tid: u32) -> Option<RecordFacts> {
         // The slots of an annotation are taken together: one that stays empty stands for all.
         let follows = index > 0 && self.late == Some((at, index - 1));
-        let record = if follows { None } else { wait_for(&image.arena, at, index) };
+        // One or two in a segment, from threads that are in a signal handler. A program can leave gaps everywhere, and must not hold up the drain.
+        let patient = self.late_times < LATE_AT_MOST;
+        self.late_times += u32::from(!follows);
+        let record = if follows || !patient { None } else { wait_for(&image.arena, at, index) };
         if record.is_some() {
             return record;
         }
         self.late = Some((at, index));
         // A process that is ending loses its threads one by one; the call of one that is gone never returned.
-        if !follows && !thread_is_gone(image, tid) {
+        if !follows && !(patient && thread_is_gone(image, tid)) {
             self.totals.unfinished += 1;
         }
         None
     }
 }
+
+/// Records of a segment that are waited for.
+const LATE_AT_MOST: u32 = 16;
 
 /// Whether a record of an annotation is none by itself.
 pub(super) fn means_nothing(head: u32) -> bool {

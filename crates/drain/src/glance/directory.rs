@@ -1,13 +1,13 @@
 //! One live directory: which arenas are in use, who drains them, what is in the journal.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
+use weftline_format::files;
 use weftline_format::secrets::Arguments;
 use weftline_recorder::clock::Kind;
 use weftline_recorder::layout::{LOSS_NAMES, options, pool_state};
@@ -200,7 +200,7 @@ impl Journaled {
     /// Takes the lines that were added: tag and events of each image. A journal that cannot be read tells nothing: it may not be there
     /// yet.
     fn read_on(&mut self, path: &Path) -> Vec<(String, u64)> {
-        let Ok(file) = File::open(path) else { return Vec::new() };
+        let Ok(file) = files::open_in_place(path) else { return Vec::new() };
         let length = file.metadata().map_or(0, |data| data.len()).saturating_sub(self.read_to);
         let mut part = vec![0; (length as usize).min(JOURNAL_PART)];
         let Ok(read) = file.read_at(&mut part, self.read_to) else { return Vec::new() };

@@ -32,6 +32,19 @@ pub(crate) struct Pointer {
     pub started_ns: i64,
 }
 
+/// The pointers of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pointers {
+    pub known: Vec<(PathBuf, Pointer)>,
+    pub unreadable: Vec<PathBuf>,
+}
+
+impl Pointers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.unreadable.is_empty()
+    }
+}
+
 impl Pointer {
     pub(super) fn path(run: &Path, host: &Host, session: u32) -> PathBuf {
         run.join(RECORD_DIR).join(format!("{}.live", host.file_stem(session)))
@@ -42,23 +55,27 @@ impl Pointer {
         PathBuf::from(std::ffi::OsStr::from_bytes(&path_bytes(&self.path)))
     }
 
-    /// All pointers of a run, with their own paths.
-    pub(crate) fn read_all(run: &Path) -> Result<Vec<(PathBuf, Pointer)>> {
+    /// All pointers of a run, with their own paths, and those that cannot be read: one of them hides no other.
+    pub(crate) fn read_all(run: &Path) -> Result<Pointers> {
         let directory = run.join(RECORD_DIR);
         let entries = match std::fs::read_dir(&directory) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Pointers::default()),
             Err(error) => return Err(DrainError::io(&directory, error)),
         };
-        let mut found = Vec::new();
+        let mut found = Pointers::default();
         for path in entries.flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|extension| extension == "live")
-                && let Some(pointer) = read_json::<Pointer>(&path)?
-            {
-                found.push((path, pointer));
+            if path.extension().is_none_or(|extension| extension != "live") {
+                continue;
+            }
+            match read_json::<Pointer>(&path) {
+                Ok(Some(pointer)) => found.known.push((path, pointer)),
+                Ok(None) => {}
+                Err(_) => found.unreadable.push(path),
             }
         }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found.known.sort_by(|a, b| a.0.cmp(&b.0));
+        found.unreadable.sort();
         Ok(found)
     }
 

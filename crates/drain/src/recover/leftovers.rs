@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::process::parent_id;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,9 @@ pub(super) struct Leftovers<'r> {
     shared: Arc<Shared>,
     clock: Clock,
     arenas: BTreeMap<u64, Arc<Arena>>,
+    /// Arenas in use that cannot be read, and records in the others of which nobody knows whose they were.
+    damaged: u64,
+    ownerless: u64,
     /// Images that have their member in the file of short ones.
     in_short: HashSet<String>,
     /// What the journal knows, by tag.
@@ -95,7 +98,7 @@ impl<'r> Leftovers<'r> {
         });
         // Files and identity lines speak of the boot that the processes ran in.
         let host = Host { boot: pointer.boot.clone(), ..host.clone() };
-        let arenas = open_arenas(directory)?;
+        let (arenas, damaged) = open_arenas(directory, control)?;
         let clock = resume_clock(directory, control, &arenas, same_boot);
         Ok(Leftovers {
             run,
@@ -108,6 +111,8 @@ impl<'r> Leftovers<'r> {
             shared,
             clock,
             arenas,
+            damaged,
+            ownerless: 0,
             in_short,
             journaled,
             to_come: Vec::new(),
@@ -140,7 +145,8 @@ impl<'r> Leftovers<'r> {
             }
         }
         self.to_come = to_come;
-        self.drain_ended(&ended, given.workers, report)?;
+        let still: Vec<ImageKey> = running.iter().map(|image: &Arc<Image>| image.key).collect();
+        self.drain_ended(&ended, &still, given.workers, report)?;
         drop(ended);
         self.remove_empty(&running);
         Ok(running)
@@ -165,7 +171,13 @@ impl<'r> Leftovers<'r> {
         found
     }
 
-    fn drain_ended(&mut self, ended: &[Ended], workers: Option<usize>, report: &mut RecoverReport) -> Result<()> {
+    fn drain_ended(
+        &mut self,
+        ended: &[Ended],
+        running: &[ImageKey],
+        workers: Option<usize>,
+        report: &mut RecoverReport,
+    ) -> Result<()> {
         let mut segments: HashMap<ImageKey, Vec<(SegmentAt, SegmentFacts)>> = HashMap::new();
         for arena in self.arenas.values() {
             for at in arena.used_segments() {
@@ -174,6 +186,14 @@ impl<'r> Leftovers<'r> {
                     segments.entry(key).or_default().push((at, facts));
                 }
             }
+        }
+        // Where processes still run, a child may have come that was not seen yet.
+        let quiet = |number: u64| self.to_come.is_empty() && running.iter().all(|key| key.arena != number);
+        for arena in self.arenas.values().filter(|arena| quiet(arena.number())) {
+            let is_ended = |slot, generation| {
+                ended.iter().any(|e| e.image.key == ImageKey { arena: arena.number(), slot, generation })
+            };
+            self.ownerless += arena.ownerless(is_ended);
         }
         // Marks of members that never came into being must all be gone before the first new member is written: it may get
         // one of their numbers.
@@ -296,10 +316,11 @@ impl<'r> Leftovers<'r> {
                 continue;
             }
             if let Ok(arena) = Arc::try_unwrap(arena) {
-                arena.remove();
+                // In this order: an arena that is claimed and not there counts as lost.
                 if let Some(word) = control.pool.get(number as usize).filter(|_| (number as usize) < POOL_SLOTS) {
                     word.store(pool_state::ABSENT, Ordering::Release);
                 }
+                arena.remove();
             }
         }
     }
@@ -372,7 +393,7 @@ impl<'r> Leftovers<'r> {
         record.note.clone_from(&self.settings.note);
         let mut entries = journal::read(&self.directory.join("journal"))?;
         let losses: Vec<u64> = self.control.get().losses.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        entries.extend(record::without_owner(&self.host.name, &losses));
+        entries.extend(record::without_owner(&self.host.name, &losses, self.ownerless, self.damaged));
         entries.extend(record::refused(&self.host.name, self.control.get(), &self.clock.timeline()));
         for image in running {
             let path = self.run.join(&lock(&image.file).name);
@@ -417,16 +438,21 @@ fn remove_temporary(run: &Path, name: &str) {
     let _ = std::fs::remove_file(run.join(format!(".{name}.tmp")));
 }
 
-/// All arenas of a live directory that processes have used.
-fn open_arenas(directory: &Path) -> Result<BTreeMap<u64, Arc<Arena>>> {
-    let mut arenas = BTreeMap::new();
+/// All arenas of a live directory that processes have used, and how many of them cannot be read.
+fn open_arenas(directory: &Path, control: &ControlPage) -> Result<(BTreeMap<u64, Arc<Arena>>, u64)> {
+    let (mut arenas, mut damaged) = (BTreeMap::new(), 0);
+    let is_claimed = |word: &AtomicU64| word.load(Ordering::Acquire) >= pool_state::CLAIMED;
     for number in Arena::numbers(directory).map_err(|error| DrainError::io(directory, error))? {
-        // One that cannot be mapped was cut short while it was made: nothing was recorded in it.
+        // One that a process made itself and that cannot be mapped was cut short while it was made: nothing was recorded in it.
         if let Ok(Some(arena)) = Arena::open(directory, number) {
             arenas.insert(number, Arc::new(arena));
         }
     }
-    Ok(arenas)
+    // One of the pool was whole when it was claimed, and is removed only when its word says so.
+    for (number, _) in control.get().pool.iter().enumerate().filter(|(_, word)| is_claimed(word)) {
+        damaged += u64::from(!arenas.contains_key(&(number as u64)));
+    }
+    Ok((arenas, damaged))
 }
 
 /// The clock of the earlier supervisor, led on by the anchors in segments and, in the same boot, by a reading of our own.

@@ -226,3 +226,86 @@ fn counts_are_not_believed() {
     drain.finish().expect("finished");
     assert_exactly_once(&stage.run, 100, "drained");
 }
+
+/// A pointer is written when the control page is there, so that a directory without one is nobody's.
+#[test]
+fn a_directory_without_a_control_page_is_left_alone() {
+    let stage = Stage::new();
+    let live = killed(&stage.run);
+    fs::remove_file(live.join("ctl")).expect("removed");
+    let before = fs::read_dir(&live).expect("listed").count();
+    let report = recover(&stage.run, &ALONE).expect("told");
+    assert!(
+        matches!(report.open[..], [ref open] if open.why == WhyOpen::NotOfRun { why: "has no control page" }),
+        "{report:?}"
+    );
+    assert_eq!(fs::read_dir(&live).map(Iterator::count).ok(), Some(before), "its files are there");
+}
+
+#[test]
+fn a_pointer_that_cannot_be_read_hides_no_other() {
+    let stage = Stage::new();
+    killed(&stage.run);
+    for (name, text) in [("a-1-2", "{"), ("z-1-2", "[1, 2]")] {
+        fs::write(stage.run.join(RECORD_DIR).join(format!("{name}.live")), text).expect("written");
+    }
+    let report = recover(&stage.run, &ALONE).expect("recovered");
+    assert_eq!(report.events, 100, "{report:?}");
+    let unread = WhyOpen::NotOfRun { why: "cannot be read" };
+    assert_eq!(report.open.iter().filter(|open| open.why == unread).count(), 2, "{report:?}");
+    assert_exactly_once(&stage.run, 100, "recovered");
+}
+
+/// Reasons and counts of all losses that the run tells of.
+fn losses(run: &Path) -> BTreeMap<String, u64> {
+    let (records, _) = weftline_format::manifest::SupervisorRecord::read_all(run);
+    let processes = records.into_iter().flat_map(|record| record.processes);
+    let mut all = BTreeMap::new();
+    for (reason, count) in processes.flat_map(|process| process.drops) {
+        *all.entry(reason).or_default() += count;
+    }
+    all
+}
+
+#[test]
+fn an_arena_that_was_cut_is_missed() {
+    for length in [0, 4096, 1 << 20] {
+        let stage = Stage::new();
+        let live = killed(&stage.run);
+        let arena = fs::File::options().write(true).open(live.join("a0")).expect("opened");
+        arena.set_len(length).expect("cut");
+        recover(&stage.run, &ALONE).expect("recovered");
+        assert_eq!(losses(&stage.run), BTreeMap::from([("shared-memory-damaged".to_owned(), 1)]), "{length}");
+    }
+}
+
+/// The head of a segment is the only thing that tells whose its records are.
+#[test]
+fn records_without_an_owner_are_missed() {
+    use weftline_recorder::layout::{BASE_SEGMENTS_AT, SegmentHeader};
+    for (at, what) in [
+        (std::mem::offset_of!(SegmentHeader, generation), "generation"),
+        (std::mem::offset_of!(SegmentHeader, slot), "slot"),
+    ] {
+        let stage = Stage::new();
+        let live = killed(&stage.run);
+        let arena = fs::File::options().read(true).write(true).open(live.join("a0")).expect("opened");
+        std::os::unix::fs::FileExt::write_all_at(&arena, &77u32.to_ne_bytes(), (BASE_SEGMENTS_AT + at) as u64)
+            .expect("written");
+        recover(&stage.run, &ALONE).expect("recovered");
+        assert_eq!(losses(&stage.run), BTreeMap::from([("damaged-record".to_owned(), 100)]), "{what}");
+    }
+}
+
+/// A program can fill its journal, too: what is said of files elsewhere is not looked at.
+#[test]
+fn files_elsewhere_are_not_looked_at() {
+    let stage = Stage::new();
+    let live = killed(&stage.run);
+    let pipe = stage.place.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let line = format!("{}\n", serde_json::json!({"tag": "x", "process": {"pid": 1, "file": pipe, "events": 5}}));
+    fs::write(live.join("journal"), line).expect("written");
+    let report = recover(&stage.run, &ALONE).expect("recovered");
+    assert!(report.files.iter().all(|file| file.path.starts_with(&stage.run)), "{report:?}");
+}

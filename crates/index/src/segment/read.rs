@@ -1,6 +1,5 @@
 //! Reads a segment.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow_array::Array as _;
@@ -10,6 +9,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use weftline_format::files;
 
 use super::write::{META_KEY, kinds, rows_path, strings_path, table};
 use super::{Columns, Meta, stored};
@@ -29,7 +29,7 @@ pub(crate) struct Segment {
 impl Segment {
     pub(crate) fn open(directory: &Path, name: &str) -> Result<Segment> {
         let path = rows_path(directory, name);
-        let file = File::open(&path).map_err(IndexError::io(&path))?;
+        let file = files::open(&path).map_err(IndexError::io(&path))?;
         let options = ArrowReaderOptions::new().with_schema(stored::schema());
         let bad = IndexError::damaged(&path);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(&bad)?;
@@ -52,7 +52,7 @@ impl Segment {
     /// The batches of a row group: the columns that were asked for, which must be in the order of the file.
     pub(crate) fn read(&self, group: usize, columns: &[Column], rows: usize) -> Result<Batches<'_>> {
         // A duplicate would share its position with the other threads, whose reads would then land anywhere.
-        let file = File::open(&self.path).map_err(IndexError::io(&self.path))?;
+        let file = files::open(&self.path).map_err(IndexError::io(&self.path))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
         let mask = ProjectionMask::leaves(builder.parquet_schema(), columns.iter().map(|column| column.place()));
         let reader = builder.with_projection(mask).with_row_groups(vec![group]).with_batch_size(rows).build();
@@ -89,7 +89,7 @@ impl Iterator for Batches<'_> {
 /// The strings of a segment, and what its hashes mean.
 pub(crate) fn strings_of(directory: &Path, name: &str) -> Result<Tables> {
     let path = strings_path(directory, name);
-    let file = File::open(&path).map_err(IndexError::io(&path))?;
+    let file = files::open(&path).map_err(IndexError::io(&path))?;
     let bad = IndexError::damaged(&path);
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build()).map_err(&bad)?;
     let mut tables = Tables::default();

@@ -171,3 +171,31 @@ fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     let (starts, sources) = open(directory.path());
     assert_eq!((starts, sources.len()), ((0..10).collect(), 2));
 }
+
+/// What is no file is not waited for, what supervisors noted is no trace, and a file is as long as its data.
+#[test]
+fn planted_files() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("run.d")).expect("made");
+    for name in ["run.json", "run.d/vm-1-2.json"] {
+        fs::write(at(name), "{\"pid\": 1}").expect("written");
+    }
+    for pipe in ["pipe.pfw", "run.d/pipe.json"] {
+        assert!(std::process::Command::new("mkfifo").arg(at(pipe)).status().expect("mkfifo runs").success());
+    }
+    let refused = Run::open(&[directory.path().to_owned()], &OpenOptions::default()).map(|_| ());
+    assert!(matches!(refused, Err(weftline_index::IndexError::NoTraces { .. })), "{refused:?}");
+
+    for (name, bytes) in
+        [("plain.pfw", lines(0..100).into_bytes()), ("packed.pfw.gz", gzip(lines(100..200).as_bytes()))]
+    {
+        fs::write(at(name), bytes).expect("written");
+        File::options().append(true).open(at(name)).and_then(|file| file.set_len(1 << 40)).expect("a terabyte");
+    }
+    let (starts, sources) = open(directory.path());
+    assert_eq!(starts, (0..200).collect::<Vec<_>>());
+    for source in &sources {
+        assert!(source.damage.iter().any(|flaw| flaw.note.contains("a hole in the file")), "{sources:?}");
+    }
+}

@@ -21,6 +21,7 @@ mod collect;
 mod docs;
 mod endings;
 mod findings;
+mod hostile;
 mod injection;
 mod late_binding;
 mod ledger;

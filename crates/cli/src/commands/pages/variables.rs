@@ -210,6 +210,12 @@ fn development() -> Vec<Row> {
         row(["WEFT_VENV", "WEFT_PACKAGE"], "tests", "Python environments with what tests need, and with our package."),
         row(["WEFT_TEST_DIR"], "tests", "Where tests put programs and runs; `/var/tmp/weft-testkit` if not set."),
         row(["WEFT_TEST_SEED"], "tests", "Repeats the random choices of a test that failed; it prints the number."),
+        row(
+            ["WEFT_MUTATE_SECONDS"],
+            "tests",
+            "How long mutated run directories are given to each verb that reads one, 40 by default.",
+        ),
+        row(["WEFT_SOAK_KILLS"], "`make soak`", "How many kills, 2,000 by default; 50 take about a minute."),
         row(["WEFT_TEST_UNPRIVILEGED"], "tests", "Set by a test for itself, run again without privileges."),
         row(["WEFT_WEAVE_MAJORS"], "tests of `weave/`", "Majors of LLVM to test, set by `tools/weave.sh`."),
         row(
