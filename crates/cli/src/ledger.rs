@@ -16,7 +16,7 @@ mod total;
 mod unseen;
 
 use serde::Serialize;
-use weftline_format::manifest::{ProcessRecord, SupervisorRecord};
+use weftline_format::manifest::{IoCount, ProcessRecord, SupervisorRecord};
 
 pub(crate) use kernel::KernelLine;
 pub(crate) use unseen::Unseen;
@@ -113,7 +113,11 @@ pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
     for record in records {
         let mut images: Vec<&ProcessRecord> = record.processes.iter().collect();
         images.sort_by_key(|process| (process.pid, process.started_ns));
-        out.lines.extend(images.iter().map(|process| line(process, &record.processes)));
+        let unlisted = total::unlisted(&images);
+        out.lines.extend(images.iter().map(|process| {
+            let inside = unlisted.get(&(process.pid, process.nonce.as_str())).copied().unwrap_or_default();
+            line(process, inside, &record.processes)
+        }));
         if let Some((read, write)) = total::of(record, &images) {
             for (slot, more) in [(&mut out.tree_read, read), (&mut out.tree_write, write)] {
                 let sum = slot.get_or_insert_default();
@@ -128,9 +132,12 @@ pub(crate) fn ledger(records: &[SupervisorRecord]) -> Ledger {
     out
 }
 
-fn line(process: &ProcessRecord, all: &[ProcessRecord]) -> Line {
+/// `unlisted`: what children brought in that the C library itself waited for.
+fn line(process: &ProcessRecord, unlisted: IoCount, all: &[ProcessRecord]) -> Line {
     let (read, write) = traced(process);
-    let reaped = process.reaped_io.unwrap_or_default();
+    let mut reaped = process.reaped_io.unwrap_or_default();
+    reaped.rchar = reaped.rchar.saturating_add(unlisted.rchar);
+    reaped.wchar = reaped.wchar.saturating_add(unlisted.wchar);
     let own = |end: u64, start: u64, reaped: u64| end.saturating_sub(start).saturating_sub(reaped);
     let read = process.io.map(|io| Direction {
         kernel: own(io.end.rchar, io.start.rchar, reaped.rchar),

@@ -1,6 +1,6 @@
 //! Ledgers of made-up processes.
 
-use weftline_format::manifest::{IoCount, IoSpan, TracedBytes};
+use weftline_format::manifest::{IoSpan, TracedBytes};
 
 use super::*;
 
@@ -31,6 +31,35 @@ fn bytes_of_children_and_of_the_loader_are_not_gaps() {
     let tree = ledger.tree_read.expect("counted");
     assert_eq!((tree.before, tree.gap(), tree.percent()), (2_500, 0, Some(100.0)));
     assert!(ledger.lines.iter().all(|line| line.reasons.is_empty()));
+}
+
+/// `system` and `pclose` wait where no hook is.
+#[test]
+fn bytes_of_children_that_the_c_library_waited_for_are_theirs() {
+    let child = |pid: u32, bytes, waited_for| ProcessRecord {
+        ppid: 1,
+        nonce: pid.to_string(),
+        ended_ns: 50,
+        waited_for,
+        started_ns: 10,
+        ..process(pid, 0, bytes, bytes)
+    };
+    let parent = |end, reaped| ProcessRecord {
+        ended_ns: 90,
+        reaped_io: Some(IoCount { rchar: reaped, wchar: 0 }),
+        ..process(1, 0, end, 5_000)
+    };
+    let check = |end, reaped, children: Vec<ProcessRecord>, expected: u64| {
+        let processes = [vec![parent(end, reaped)], children].concat();
+        let line = ledger(&[record(processes, end)]).lines.remove(0);
+        assert_eq!((line.pid, line.read.expect("counted").kernel), (1, expected), "{line:?}");
+    };
+    check(1_000_000, 0, vec![], 1_000_000);
+    check(1_005_000, 0, vec![child(2, 1_000_000, false)], 5_000);
+    check(2_005_000, 1_000_000, vec![child(2, 1_000_000, true), child(3, 1_000_000, false)], 5_000);
+    // There is room for one of the two: the other was left to init.
+    check(1_005_000, 0, vec![child(2, 1_000_000, false), child(3, 1_000_000, false)], 5_000);
+    check(5_000, 0, vec![child(2, 1_000_000, false)], 5_000);
 }
 
 #[test]

@@ -39,19 +39,30 @@ impl Life<'_> {
 
     /// Whether its counters went to somebody else than this parent.
     fn is_left_by(&self, parent: &Life<'_>) -> bool {
-        self.outlived(parent) || !(self.images.iter().any(|image| image.waited_for) || parent.has_room_for(self))
+        self.outlived(parent) || !(self.was_waited_for() || parent.has_room_for(self))
     }
 
     /// Whether what the kernel counted here and nothing else explains is as much as the child's count.
     fn has_room_for(&self, child: &Life<'_>) -> bool {
-        let (Some(own), Some(child_count)) = (self.last_count(), child.last_count()) else { return true };
-        let (mut read, mut write) = (own.rchar, own.wchar);
+        match (self.room(), child.last_count()) {
+            (Some(room), Some(count)) => fits(count, room),
+            _ => true,
+        }
+    }
+
+    /// What the kernel counted here and neither the trace nor children that were waited for explain.
+    fn room(&self) -> Option<IoCount> {
+        let mut room = self.last_count()?;
         for image in &self.images {
             let (traced, reaped) = (traced(image), image.reaped_io.unwrap_or_default());
-            read = read.saturating_sub(traced.0).saturating_sub(reaped.rchar);
-            write = write.saturating_sub(traced.1).saturating_sub(reaped.wchar);
+            room.rchar = room.rchar.saturating_sub(traced.0).saturating_sub(reaped.rchar);
+            room.wchar = room.wchar.saturating_sub(traced.1).saturating_sub(reaped.wchar);
         }
-        read.saturating_add(SLACK) >= child_count.rchar && write.saturating_add(SLACK) >= child_count.wchar
+        Some(room)
+    }
+
+    fn was_waited_for(&self) -> bool {
+        self.images.iter().any(|image| image.waited_for)
     }
 
     /// Whether it was still there when its parent was gone.
@@ -98,6 +109,34 @@ pub(super) fn of(record: &SupervisorRecord, images: &[&ProcessRecord]) -> Option
         add(&mut read.before, lives[at].images.last().map_or(0, |image| image.recorder_read));
     }
     Some((read, write))
+}
+
+/// What the counters of images hold of children that the C library itself waited for, by the pid and nonce of the image.
+pub(super) fn unlisted<'r>(images: &[&'r ProcessRecord]) -> HashMap<(u32, &'r str), IoCount> {
+    let lives = lives(images);
+    let mut found: HashMap<(u32, &str), IoCount> = HashMap::new();
+    for life in lives.iter().filter(|life| !life.was_waited_for()) {
+        let Some(parent) = life.parent.map(|parent| &lives[parent]) else { continue };
+        let (Some(room), Some(count)) = (parent.room(), life.last_count()) else { continue };
+        if life.outlived(parent) || !parent.is_traced() {
+            continue;
+        }
+        let is_before = |image: &&&ProcessRecord| image.started_ns <= life.images[0].started_ns;
+        let Some(image) = parent.images.iter().rev().find(is_before) else { continue };
+        let sum = found.entry((image.pid, image.nonce.as_str())).or_default();
+        let mut more = *sum;
+        add(&mut more.rchar, count.rchar);
+        add(&mut more.wchar, count.wchar);
+        // Several that were not waited for would fit one by one.
+        if fits(more, room) {
+            *sum = more;
+        }
+    }
+    found
+}
+
+fn fits(count: IoCount, room: IoCount) -> bool {
+    room.rchar.saturating_add(SLACK) >= count.rchar && room.wchar.saturating_add(SLACK) >= count.wchar
 }
 
 /// Numbers come from a file: they may be any.
