@@ -56,7 +56,7 @@ impl Encoder {
         }
         self.late = Some((at, index));
         // A process that is ending loses its threads one by one; the call of one that is gone never returned.
-        if !follows && !(patient && thread_is_gone(image, tid)) {
+        if !(follows || patient && thread_is_gone(image, tid)) {
             self.totals.unfinished += 1;
         }
         None

@@ -67,12 +67,19 @@ impl Ended {
     }
 }
 
-/// Runs a command in a directory, with these variables and no others but `PATH`.
+/// Runs a command in a directory, with these variables and no others but `PATH`. What it says is kept in files beside `place` meanwhile: it may remove
+/// everything in there.
 ///
 /// # Panics
 /// When it cannot be started.
-pub fn run(command: &[OsString], directory: &Path, environment: &[(&str, PathBuf)], bounds: &Bounds) -> Ended {
-    let beside = |what: &str| directory.with_extension(what);
+pub fn run(
+    command: &[OsString],
+    directory: &Path,
+    place: &Path,
+    environment: &[(&str, PathBuf)],
+    bounds: &Bounds,
+) -> Ended {
+    let beside = |what: &str| place.with_extension(what);
     let (report, out, err) = (beside("report"), beside("stdout"), beside("stderr"));
     let create = |path: &Path| File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut job = Command::new(compile("bounded", PLAIN));

@@ -114,7 +114,7 @@ impl Sandbox {
     pub fn command(&self, command: &[OsString], bounds: &Bounds) -> Ended {
         let variables =
             [("HOME", self.path("home")), ("XDG_CACHE_HOME", self.path("cache")), ("TMPDIR", self.path("tmp"))];
-        run(command, &self.path("cwd"), &variables, bounds)
+        run(command, &self.path("cwd"), self.scratch.path(), &variables, bounds)
     }
 
     /// Makes the run somebody else's.
