@@ -135,20 +135,24 @@ pub(crate) fn pid_namespace(pid: &str) -> Option<u64> {
 }
 
 /// The pid by which we see the process that is `pid` in the namespace with inode `namespace`. A process in another namespace than
-/// ours has one pid per level; one with a single pid is in ours, also where its namespace may not be looked at.
-pub(crate) fn find_in_namespace(pid: u32, namespace: u64) -> Option<u32> {
+/// ours has one pid per level; one with a single pid is in ours, also where its namespace may not be looked at. Sandboxed processes hide theirs,
+/// and the same pids come again in each: of several the one counts that started last, but not behind `born` (clock ticks since boot). 0 for a
+/// namespace that is not known.
+pub(crate) fn find_in_namespace(pid: u32, namespace: u64, born: u64) -> Option<u32> {
     let own = pid.to_string();
-    let levels = if pid_namespace("self") == Some(namespace) { 1 } else { 2 };
-    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+    let levels = if namespace == 0 || pid_namespace("self") == Some(namespace) { 1 } else { 2 };
+    let found = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
         let seen: u32 = entry.file_name().to_str()?.parse().ok()?;
         let status = fs::read_to_string(entry.path().join("status")).ok()?;
         let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace();
         let inner = pids.clone().last()?;
-        (inner == own
+        let fits = inner == own
             && pids.count() >= levels
-            && pid_namespace(&seen.to_string()).is_none_or(|found| found == namespace))
-        .then_some(seen)
-    })
+            && (namespace == 0 || pid_namespace(&seen.to_string()).is_none_or(|found| found == namespace));
+        let stat = fits.then(|| stat(seen)).flatten()?;
+        (stat.runs() && stat.start <= born).then_some((stat.start, seen))
+    });
+    found.max().map(|(_, seen)| seen)
 }
 
 /// Does the process have an io_uring? Its transfers pass by every hook.
@@ -251,7 +255,7 @@ mod tests {
         assert!(stat(host.pid).is_some_and(|stat| stat.runs() && stat.start == host.start));
         assert!(io(host.pid).is_some_and(|io| io.rchar > 0));
         assert!(has_thread(host.pid, host.pid));
-        assert_eq!(find_in_namespace(host.pid, host.pid_namespace), Some(host.pid));
+        assert_eq!(find_in_namespace(host.pid, host.pid_namespace, u64::MAX), Some(host.pid));
         assert!(!uses_io_uring(host.pid));
         let exe = fs::read_link("/proc/self/exe").expect("the kernel tells");
         let inode = fs::metadata(&exe).expect("it is there").ino();

@@ -97,9 +97,14 @@ impl Watched {
         if self.dead {
             return false;
         }
-        let Some(pid) = self.pid(host) else { return false };
+        let Some(mut pid) = self.pid(host) else { return false };
         if !is_process(pid, self.image.facts.born_boot, host) {
-            return false;
+            // Of a process in another namespace it may have been the wrong one.
+            self.seen_as = None;
+            match self.pid(host).filter(|again| *again != pid && is_process(*again, self.image.facts.born_boot, host)) {
+                Some(again) => pid = again,
+                None => return false,
+            }
         }
         let arena = &self.image.arena;
         let doubtful = thorough || arena.slot_state(self.image.key.slot) == process_state::EXECUTING;
@@ -154,7 +159,7 @@ impl Watched {
 /// Is `pid` a running process that was there when the image was born?
 pub(crate) fn is_process(pid: u32, born_boot: u64, host: &Host) -> bool {
     let tick = 1_000_000_000 / host.clock_ticks.max(1);
-    procfs::stat(pid).is_some_and(|stat| stat.runs() && stat.start * tick <= born_boot + START_SLACK_NS)
+    procfs::stat(pid).is_some_and(|stat| stat.runs() && stat.start * tick <= born_boot.saturating_add(START_SLACK_NS))
 }
 
 /// Start of the process in a slot, in clock ticks since boot, if it is still there.
@@ -165,7 +170,7 @@ pub(crate) fn start_of(arena: &Arena, slot: u32, host: &Host) -> Option<u64> {
 /// The pid by which we see the process in a slot.
 pub(crate) fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
     let facts = arena.slot_facts(slot);
-    if facts.pid_namespace == 0 || facts.pid_namespace == host.pid_namespace {
+    if facts.pid_namespace == host.pid_namespace {
         return Some(facts.pid);
     }
     // The parent said by which pid it knows the child; that helps if we share the parent's namespace.
@@ -174,5 +179,6 @@ pub(crate) fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
     if outside != 0 && parent_namespace == Some(host.pid_namespace) {
         return Some(outside);
     }
-    procfs::find_in_namespace(facts.pid, facts.pid_namespace)
+    let tick = 1_000_000_000 / host.clock_ticks.max(1);
+    procfs::find_in_namespace(facts.pid, facts.pid_namespace, (facts.born_boot.saturating_add(START_SLACK_NS)) / tick)
 }

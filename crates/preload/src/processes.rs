@@ -108,6 +108,9 @@ unsafe extern "C" fn clone(
         // SAFETY: the program's own arguments; those that it did not give are read by nobody.
         return unsafe { real(run, stack, flags, arg, parent_tid, tls, child_tid) };
     }
+    if flags & libc::CLONE_NEWPID != 0 {
+        process::namespace_changed();
+    }
     let shares_memory = flags & libc::CLONE_VM != 0 && flags & libc::CLONE_THREAD == 0;
     let suspends = shares_memory && flags & libc::CLONE_VFORK != 0;
     if shares_memory {
@@ -564,6 +567,9 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
     match number {
         libc::SYS_io_uring_setup => process::note_habit(habits::IO_URING),
         libc::SYS_io_setup => process::note_habit(habits::NATIVE_AIO),
+        libc::SYS_clone if a & libc::CLONE_NEWPID as usize != 0 => process::namespace_changed(),
+        // Its flags lie behind a pointer that nobody has checked yet.
+        libc::SYS_clone3 => process::namespace_changed(),
         libc::SYS_close => {
             files::closing(a as c_int);
         }

@@ -28,7 +28,7 @@ static SLOT: AtomicU32 = AtomicU32::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// How many seccomp filters are in force: with any, no system call that a program of this kind might not make itself.
 static RESTRICTED: AtomicU32 = AtomicU32::new(0);
-/// Set after `unshare` or `setns`: children must look at their pid namespace again.
+/// Set after `unshare` or `setns`, and for clones into a new namespace: children must look at their pid namespace again.
 static NAMESPACE_CHANGED: AtomicU32 = AtomicU32::new(0);
 /// Name id of the working directory.
 static CWD: AtomicU32 = AtomicU32::new(0);
@@ -142,7 +142,7 @@ pub fn prepare_for_sandbox() {
     }
 }
 
-/// `unshare` or `setns` succeeded.
+/// `unshare` or `setns` succeeded, or a child is about to be made in another pid namespace.
 pub fn namespace_changed() {
     NAMESPACE_CHANGED.store(1, Ordering::Relaxed);
 }
@@ -453,10 +453,11 @@ pub fn enter(thread: &ThreadState) {
         (*slot).world_size = (*parent_slot).world_size;
         (*slot).local_rank = (*parent_slot).local_rank;
         (*slot).launcher = (*parent_slot).launcher;
-        (*slot).pid_namespace = if NAMESPACE_CHANGED.load(Ordering::Relaxed) != 0 && unrestricted() {
-            pid_namespace()
-        } else {
-            (*parent_slot).pid_namespace
+        (*slot).pid_namespace = match NAMESPACE_CHANGED.load(Ordering::Relaxed) != 0 {
+            true if unrestricted() => pid_namespace(),
+            // Unknown is better than wrong: the drain finds the process by its start then.
+            true => 0,
+            false => (*parent_slot).pid_namespace,
         };
         // The kernel gives a new process fresh counters.
         (*slot).io_start = KernelIo::default();

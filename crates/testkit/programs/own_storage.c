@@ -18,7 +18,11 @@ static int child_with_storage(void *unused) {
     _exit(4);
 }
 
+static pthread_barrier_t begun;
+
 static void *busy(void *stop) {
+    work("thread.bin", 10);
+    pthread_barrier_wait(&begun);
     while (!__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE)) work("thread.bin", 10);
     return NULL;
 }
@@ -29,7 +33,9 @@ int main(int argc, char **argv) {
     int stop = 0;
     pthread_t thread;
     work("before.bin", 100);
+    MUST(pthread_barrier_init(&begun, NULL, 2) == 0);
     MUST(pthread_create(&thread, NULL, busy, &stop) == 0);
+    pthread_barrier_wait(&begun);
     char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(stack != MAP_FAILED);
     void *base = storage + sizeof storage / 2;
