@@ -248,6 +248,9 @@ impl Drain {
         while self.watched.get(&key).is_some_and(|watched| watched.waiting_records > BATCH_RECORDS) {
             self.give_out(key, false);
         }
+        // Where no job is under way nothing will come into reach any more: the program has written over the heads of its segments, and two images
+        // would wait for each other for ever.
+        out_of_reach &= self.watched.values().any(|watched| watched.open_jobs > 0);
         if !out_of_reach && self.watched.get(&key).is_some_and(|watched| watched.open_jobs == 0) {
             self.give_out(key, true);
         }

@@ -22,9 +22,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For a verb over a run of some hundred kilobytes. A member may hold 256 MiB of text, and two threads inflate.
+    /// For a verb over a run of some hundred kilobytes. A member may hold 256 MiB of text, and two threads inflate. Recovery maps arenas, 4 MiB each,
+    /// of which it touches what is used.
     pub const READING: Bounds =
-        Bounds { time: Duration::from_secs(10), space: 4 << 30, resident: 1 << 30, file: 1 << 30 };
+        Bounds { time: Duration::from_secs(10), space: 16 << 30, resident: 1 << 30, file: 1 << 30 };
     /// For `weft run` with a program that ends within seconds.
     pub const TRACING: Bounds =
         Bounds { time: Duration::from_secs(30), space: 16 << 30, resident: 1 << 30, file: 4 << 30 };
