@@ -4,7 +4,7 @@
 //! recorder's table ([`life`], [`bind`]); nobody links it (its exports would interpose the linker's own program). The
 //! table of hooks is `weftline_recorder::calls`; [`hooks`] expands it into exported functions, and each line's shape is a
 //! *recipe* in [`recipes`] or [`streams`]: what to note before the call, and what to store after it. Calls that make
-//! or replace processes are written out in [`processes`], variadic ones in [`variadic`].
+//! or replace processes are written out in [`processes`], variadic ones in [`variadic`], those that are only watched in [`watched`].
 //!
 //! What must hold in every hook:
 //! - The program's arguments go through unchanged and its result comes back unchanged; `errno` is what the real call left.
@@ -32,6 +32,7 @@ mod resolve;
 mod streams;
 mod turn;
 mod variadic;
+mod watched;
 
 #[cfg(panic = "abort")]
 #[panic_handler]
