@@ -11,6 +11,8 @@ os.environ["PERFFLOW_OPTIONS"] = "log-enable=False"
 
 # A job that a script starts in the background ignores Ctrl-C, and so would the programs: their reaction to it is a subject here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Likewise SIGHUP, which nohup ignores.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
