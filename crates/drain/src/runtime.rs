@@ -7,6 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use weftline_recorder::elf::{u16_at, u32_at, u64_at};
+
 /// Sections that Go's linker makes.
 const GO_SECTIONS: [&[u8]; 2] = [b".note.go.buildid", b".go.buildinfo"];
 /// Sections that are looked at, and bytes of their names: programs have a few dozen.
@@ -48,18 +50,6 @@ fn has_sections(file: &File) -> Option<bool> {
         }
     }
     Some(false)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
 #[cfg(test)]

@@ -111,15 +111,18 @@ fn changes_user(path: &CStr) -> bool {
     })
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+/// Two bytes at a place of an ELF file; nothing beyond its end.
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+/// Four bytes at a place of an ELF file; nothing beyond its end.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+/// Eight bytes at a place of an ELF file; nothing beyond its end.
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
