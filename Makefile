@@ -8,7 +8,7 @@ PYTHON  ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
-.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-python test-weekly soak weekly conformance check check-fmt check-clippy check-tidy check-docs \
+.PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-loom test-python test-golden test-weekly soak weekly conformance check check-fmt check-clippy check-sql check-tidy check-docs \
 	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
 
 help: ## show this list
@@ -34,12 +34,19 @@ setup: ## install what the tests need
 
 # The build comes behind the setup and in a make of its own: whether clang is there decides what is built.
 test: setup ## install what the tests need and run them all
-	@$(MAKE) --no-print-directory build test-package
+	@$(MAKE) --no-print-directory build test-package test-loom
 	@$(TESTS)
+
+# A workspace of its own, which shares nothing with the product.
+test-loom: ## try the recorder's hand-over of segments in all interleavings
+	$(CARGO) test --locked --quiet --manifest-path crates/recorder/loom/Cargo.toml --target-dir $(TARGET)/loom
 
 TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-package CARGO_TARGET_DIR=$(TARGET) tools/run-tests.sh
 test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
+
+test-golden: ## compare reports, SQL and Python with a plain loop over the golden traces of ../shared/golden (GOLDEN_ARGS=DIRECTORY for others, --without-golden where they may be missing)
+	@$(TESTS) golden -- $(GOLDEN_ARGS)
 
 soak: build ## kill programs and supervisors at random moments, attack what is left, and count what is missing (WEFT_SOAK_KILLS=50: a minute)
 	@WEFT_BIN=$(WEFT) CARGO_TARGET_DIR=$(TARGET) tools/soak.sh $(SOAK_ARGS)
@@ -86,15 +93,22 @@ check: check-fmt check-clippy check-rustdoc check-fuzz check-tidy check-docs ## 
 
 check-fmt:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path crates/recorder/loom/Cargo.toml --check
 	$(CARGO) fmt --manifest-path bench/annotate/spans/Cargo.toml --check
 
+# Without crates/sql, for which alone DataFusion would be checked: `.ci/run` lints it while its tests are built, `make check-sql` by itself.
+WITHOUT_SQL = --workspace --exclude weftline-sql --features weftline-cli/kernel
 check-clippy:
-	$(CARGO) clippy --profile bench --workspace --all-targets --features weftline-cli/kernel -- -D warnings
+	$(CARGO) clippy --profile bench $(WITHOUT_SQL) --all-targets -- -D warnings
+
+check-sql: ## lints and documentation of weft-sql (some minutes more: DataFusion)
+	$(CARGO) clippy --profile bench --package weftline-sql --all-targets -- -D warnings
+	$(RUSTDOC) --profile bench --package weftline-sql
 
 # Dependencies are those of clippy, so that only our own crates are read again. A link to a private item is fine: private items are documented here.
 RUSTDOC := RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --no-deps --document-private-items
 check-rustdoc: ## documentation of the code without warnings
-	$(RUSTDOC) --profile bench --workspace --features weftline-cli/kernel
+	$(RUSTDOC) --profile bench $(WITHOUT_SQL)
 
 # Nothing is linked, so libFuzzer itself, 12 CPU-seconds of C++, need not be there.
 check-fuzz: ## the fuzz targets compile with the toolchain of the rest, and their documentation has no warnings
@@ -131,8 +145,9 @@ bench-collect: build ## measure what sampling costs beside a minimal Python samp
 	@tools/debian-packages.sh gcc libc6-dev
 	$(PYTHON) bench/collect/bench.py --weft $(WEFT) --work $(TARGET)/bench-collect $(BENCH_ARGS)
 
+# BENCH_ARGS=--profile counts instructions instead, in half a minute.
 bench-analysis: build ## measure what an analysis costs beside dftracer-utils, dfanalyzer, DuckDB and Polars (a quarter of an hour)
-	@tools/debian-packages.sh gzip isal libdeflate-tools python3-venv
+	@tools/debian-packages.sh gzip isal libdeflate-tools python3-venv $(if $(findstring --profile,$(BENCH_ARGS)),valgrind)
 	$(CARGO) build --release --package weftline-format --example generate_trace
 	$(CARGO) build --release --package weftline-analysis --example group_by
 	$(PYTHON) bench/analysis/bench.py --weft $(WEFT) --work $(TARGET)/bench-analysis --group-by $(TARGET)/release/examples/group_by \

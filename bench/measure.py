@@ -1,5 +1,6 @@
 """Runs a command and says what it cost. CPU time only: wall time means nothing on a machine that others use too."""
 
+import json
 import os
 import signal
 import statistics
@@ -24,6 +25,10 @@ class Cost:
     output: str
     # Of the largest process. Never less than what this interpreter takes itself: a child starts out as a copy of it.
     peak_bytes: int = 0
+
+    def said(self) -> dict:
+        """What a program of a benchmark says of itself: its own line is the last, a tracer may have printed before it."""
+        return json.loads(self.output.strip().splitlines()[-1])
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> Cost:

@@ -25,14 +25,6 @@ class Layout:
     def ratio(self) -> str:
         return f"{self.columns[self.incumbent]} ÷ {self.divisor}"
 
-    @property
-    def begin(self) -> str:
-        return f"<!-- {self.marker}: begin -->"
-
-    @property
-    def end(self) -> str:
-        return f"<!-- {self.marker}: end -->"
-
 
 @dataclass
 class Row:
@@ -48,8 +40,9 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
+        """Judged as it is printed: a row never says that 106 is more than 106."""
         weft = self.values.get("weft")
-        return None if self.bar is None or weft is None else weft <= self.bar
+        return None if self.bar is None or weft is None else round(weft, self.digits) <= self.bar
 
     def ratio(self, incumbent: str | None) -> float | None:
         weft, other = self.values.get("weft"), self.values.get(incumbent)
@@ -74,21 +67,25 @@ def number(value: float | None, digits: int) -> str:
 
 
 def markdown(layout: Layout, rows: list[Row]) -> str:
-    """The table, padded so that it reads well in a terminal too."""
     heading = [layout.first, "workload", layout.variant, *layout.columns.values()]
     ratio = [] if layout.incumbent is None else [layout.ratio]
-    lines = [[*heading, *ratio, "bar", ""]] + [row.cells(layout) for row in rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    left = {0, 1, len(widths) - 1}
+    return padded([*heading, *ratio, "bar", ""], [row.cells(layout) for row in rows], 2)
+
+
+def padded(heading: list[str], lines: list[list[str]], left: int) -> str:
+    """A table that reads well in a terminal too; all columns after the first `left` and before the last are numbers."""
+    widths = [max(len(line[at]) for line in [heading, *lines]) for at in range(len(heading))]
+
+    def is_text(at: int) -> bool:
+        return at < left or at == len(heading) - 1
 
     def shown(line: list[str]) -> str:
-        cells = (
-            cell.ljust(width) if at in left else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths))
-        )
+        placed = enumerate(zip(line, widths))
+        cells = (cell.ljust(width) if is_text(at) else cell.rjust(width) for at, (cell, width) in placed)
         return "| " + " | ".join(cells) + " |"
 
-    rule = "|" + "|".join("-" * (width + 1) + ("-" if at in left else ":") for at, width in enumerate(widths)) + "|"
-    return "\n".join([shown(lines[0]), rule, *map(shown, lines[1:])])
+    rule = "|" + "|".join("-" * (width + 1) + ("-" if is_text(at) else ":") for at, width in enumerate(widths)) + "|"
+    return "\n".join([shown(heading), rule, *map(shown, lines)]) + "\n"
 
 
 def verdicts(layout: Layout, rows: list[Row]) -> str:
@@ -104,6 +101,10 @@ def verdicts(layout: Layout, rows: list[Row]) -> str:
         value, bar = number(worst.values["weft"], worst.digits), number(worst.bar, worst.digits)
         lines.append(f"- {what}: {state}; at worst {value}, bar {bar} ({where})")
     return "\n".join(lines)
+
+
+def missed(rows: list[Row]) -> bool:
+    return any(row.reached is False for row in rows)
 
 
 def machine() -> dict[str, str]:
@@ -132,7 +133,7 @@ def lines_of(path: str) -> list[str]:
 
 
 def report(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
-    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), markdown(layout, rows) + "\n"]
+    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), markdown(layout, rows)]
     if judged := verdicts(layout, rows):
         parts.append(judged + "\n")
     if notes:
@@ -145,12 +146,12 @@ def as_json(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[
     return json.dumps({"machine": facts, "rows": listed, "notes": notes}, indent=1) + "\n"
 
 
-def update(layout: Layout, document: Path, text: str) -> None:
-    """Replaces what stands between the two markers of a document."""
-    old = document.read_text()
-    before, rest = old.split(layout.begin, 1)
-    after = rest.split(layout.end, 1)[1]
-    document.write_text(f"{before}{layout.begin}\n\n{text}\n{layout.end}{after}")
+def update(marker: str, document: Path, text: str) -> None:
+    """Replaces what stands between the two comments with this name in a document."""
+    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+    before, rest = document.read_text().split(begin, 1)
+    after = rest.split(end, 1)[1]
+    document.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
 
 
 def publish(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str], results: Path, document: Path | None) -> None:
@@ -159,4 +160,4 @@ def publish(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[
     print(text)
     results.write_text(as_json(layout, rows, facts, notes))
     if document:
-        update(layout, document, text)
+        update(layout.marker, document, text)

@@ -11,7 +11,7 @@ import measure
 import results
 import tools
 from results import Bar, Result
-from tools import BARE, COLD, GROUPS, INDEX, PAIRS, REPORT, WARM
+from tools import BARE, COLD, GROUPS, INDEX, PAIRS, REPORT, START, WARM, WINDOW
 from traces import Trace
 
 MILLION = 1_000_000
@@ -40,18 +40,37 @@ class Bars(unittest.TestCase):
         self.check([result(PAIRS, BARE, "multi", "weft", [1])], "cat, name, warm", "–", "not measured")
         self.check([result(INDEX, COLD, "multi", "weft", [1], problem="rows: 1 instead of 2")], what, "–", "not measured")
 
-    def test_the_better_dfanalyzer_is_the_measure(self):
-        cost = "posix report, cold: CPU of dfanalyzer ÷ weft"
-        memory = "posix report, cold: memory of dfanalyzer ÷ weft"
+    def test_a_value_is_judged_as_it_is_printed(self):
+        what = "index, cold, own run"
+        self.check([result(INDEX, COLD, "run", "weft", [8 / 1.396])], what, "1.40 M events/CPU-s", "reached")
+        self.check([result(INDEX, COLD, "run", "weft", [8 / 1.394])], what, "1.39 M events/CPU-s", "**not reached**")
+
+    def test_the_stable_dfanalyzer_is_the_measure(self):
+        cost = f"posix report, cold: CPU of {results.DFANALYZER} ÷ weft"
+        memory = f"posix report, cold: memory of {results.DFANALYZER} ÷ weft"
         found = [
-            result(REPORT, COLD, "multi", "weft", [5], 500),
-            result(REPORT, COLD, "multi", "dfanalyzer 1", [200], 5_500),
-            result(REPORT, COLD, "multi", "dfanalyzer 2", [100], 6_000),
-            result(REPORT, COLD, "fake", "dfanalyzer 2", [1], 1),
+            result(REPORT, COLD, "multi", "weft", [8], 500),
+            result(REPORT, COLD, "multi", results.DFANALYZER, [100], 5_500),
+            result(REPORT, COLD, "multi", "dfanalyzer 0.0.10 with utils 0.0.14", [200], 6_000),
+            result(REPORT, COLD, "fake", results.DFANALYZER, [1], 1),
         ]
-        self.check(found, cost, "20.0×", "**not reached**")
+        self.check(found, cost, "12.5×", "**not reached**")
         self.check(found, memory, "11.0×", "reached")
         self.check(found[:1], cost, "–", "not measured")
+
+    def test_a_window_beside_the_whole(self):
+        what = "posix report, warm: CPU of 1 % of the time ÷ whole, own run"
+        whole = result(REPORT, WARM, "run", "weft", [2])
+        self.check([whole, result(WINDOW, WARM, "run", "weft", [0.05])], what, "2.50 %", "reached")
+        self.check([whole, result(WINDOW, WARM, "run", "weft", [0.08])], what, "4.00 %", "**not reached**")
+        empty = result(WINDOW, WARM, "run", "weft", [0.01], problem="events: 0 instead of 1 to 399,999")
+        self.check([whole, empty], what, "–", "not measured")
+
+    def test_plain_text_beside_gzip(self):
+        what = "index, cold: CPU of plain text ÷ multi-member gzip"
+        compressed = result(INDEX, COLD, "multi", "weft", [5])
+        self.check([compressed, result(INDEX, COLD, "plain", "weft", [4.5])], what, "0.90×", "reached")
+        self.check([compressed, result(INDEX, COLD, "plain", "weft", [5.1])], what, "1.02×", "**not reached**")
 
     def test_sizes(self):
         found = [
@@ -95,6 +114,20 @@ class Speeds(unittest.TestCase):
         self.assertLessEqual(len(cells(results.speeds(found).splitlines()[2])[-1]), 70)
 
 
+class Windows(unittest.TestCase):
+    def test_the_start_of_the_process_is_shown(self):
+        found = [
+            result(REPORT, WARM, "multi", "weft", [2], found=8_000_000),
+            result(WINDOW, WARM, "multi", "weft", [0.05], found=79_000),
+            result(START, BARE, "multi", "weft", [0.004]),
+            # Of this one there is no whole.
+            result(WINDOW, WARM, "run", "weft", [0.05]),
+        ]
+        lines = [cells(line) for line in results.windows(found).splitlines()[2:]]
+        self.assertEqual(lines, [["multi", "79,000 of 8,000,000", "2,000", "50.0", "4.00", "2.50 %", "2.30 %", ""]])
+        self.assertEqual(results.windows([]), "")
+
+
 class Answers(unittest.TestCase):
     def check(self, read, printed: str, expected: dict[str, int]) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -109,12 +142,57 @@ class Answers(unittest.TestCase):
         self.check(tools.json_rows, '{"name":"a","count":3}\n{"name":"b"}\n', {"rows": 2, "events": 4})
         self.check(tools.last_object, 'warning\n{"rows": 21, "events": 200000}\n', events)
         self.check(tools.last_object, "", {})
+        self.check(tools.spans, "  trace report\n      trace  1,234 spans in 2 files, 3 B\n", {"events": 1_234})
+        self.check(tools.spans, "      trace  1 span in 1 file\n", {"events": 1})
+        self.check(tools.spans, "      trace  nothing\n", {})
         answers = ("groups 21\nevents 200000\n", "21 groups of 200,000 events", '{"groups":21,"events":200000}')
         for printed in answers:
             self.check(tools.named_numbers, printed, events)
 
 
+    def test_what_is_wrong_with_an_answer(self):
+        def wrong(expected: dict, answer: dict) -> str:
+            trace = Trace("multi", Path("/nowhere"), 10)
+            return tools.Measurement(REPORT, WARM, trace, "weft", [], expected=expected).wrong(answer)
+
+        for expected, answer, words in (
+            ({}, {}, ""),
+            ({"rows": None}, {}, ""),
+            ({"rows": 2, "events": 3000}, {"rows": 2, "events": 3000}, ""),
+            ({"rows": 2, "events": 3000}, {"rows": 1, "events": 4000}, "rows: 1 instead of 2, events: 4,000 instead of 3,000"),
+            ({"events": 3}, {}, "its answer could not be read"),
+            ({"events": range(1, 401)}, {"events": 400}, ""),
+            ({"events": range(1, 401)}, {"events": 0}, "events: 0 instead of 1 to 400"),
+        ):
+            self.assertEqual(wrong(expected, answer), words)
+
+
+class Tasks(unittest.TestCase):
+    def check(self, trace: str, seconds: int | None, expected: dict[str, int]) -> None:
+        """Compares how often weft is asked for some tasks."""
+        asked = [one.task for one in tools.ours(Path("weft"), Path("group_by"), Trace(trace, Path("/t"), 10, seconds=seconds))]
+        self.assertEqual({task: asked.count(task) for task in expected}, expected)
+
+    def test_what_is_asked_of_which_trace(self):
+        self.check("multi", 600, {INDEX: 1, REPORT: 2, WINDOW: 1, START: 1})
+        self.check("plain", 600, {INDEX: 1, PAIRS: 1, REPORT: 1, WINDOW: 0, GROUPS: 0})
+        self.check("fake", None, {REPORT: 2, WINDOW: 0, START: 0})
+
+    def test_a_window_is_one_hundredth(self):
+        trace = Trace("run", Path("/t"), 8_000_000, seconds=600)
+        window = next(one for one in tools.ours(Path("weft"), Path("group_by"), trace) if one.task == WINDOW)
+        self.assertEqual(window.command[-4:], ["--from", "297000ms", "--to", "303000ms"])
+        self.assertEqual((window.events, window.expected), (0, {"events": range(1, 400_000)}))
+
+
 class Traces(unittest.TestCase):
+    def test_only_traces_are_files(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("a.pfw", "b.pfw.gz", "truth.json", "c.pfw.gz.tmp"):
+                (Path(directory) / name).write_text("12345")
+            trace = Trace("plain", Path(directory), 1)
+            self.assertEqual(([path.name for path in trace.files], trace.bytes), (["a.pfw", "b.pfw.gz"], 10))
+
     def test_removing_an_index_leaves_the_trace(self):
         with tempfile.TemporaryDirectory() as directory:
             folder = Path(directory) / "multi"

@@ -6,16 +6,22 @@ weft=${WEFT:-target/release/weft}
 work=${WEFT_DEMO_DIR:-target/demo}
 
 rm -rf "$work"
-mkdir -p "$work"
+mkdir -p "$work/python"
 "${CC:-cc}" -O2 -Wall -Wextra -pthread -o "$work/pack" examples/checkpoint/pack.c
+# The package that the job is annotated with, without an installation: its sources, and the module that cargo builds.
+"${CARGO:-cargo}" build --quiet --locked --release --package weftline-python
+cp -r crates/python/python/weftline "$work/python"
+cp "$(dirname "$weft")/lib_native.so" "$work/python/weftline/_native.abi3.so"
+PYTHONPATH=$(realpath "$work/python")
+export PYTHONPATH
 
-"$weft" run -o "$work/run" -- examples/job.sh "$work"
-"$weft" report "$work/run"
+"$weft" run -q -o "$work/run" -- examples/job.sh "$work"
+"$weft" report --top 5 "$work/run"
 
 cat <<END
 
-Look further:
-  $weft check $work/run        is the trace complete?
-  $weft info $work/run         what is in it?
-  ui.perfetto.dev          opens $work/run/*.pfw.gz (docs/perfetto.md)
+Try next:
+  $weft report --explain loader-starvation $work/run
+  $weft report --html $work/report.html $work/run
+  $weft run -- python3 -c 'print(sum(len(line) for line in open("/etc/services")))'
 END

@@ -4,11 +4,12 @@
 # weave   the weaver, a workspace of its own, with the clang of each major that WEFT_WEAVE_MAJORS names (one: the others are tested by `make weekly`)
 # rust    the workspace, without the live tests; arguments behind -- go to nextest
 # live    tests that judge real clocks and processes of this machine, one at a time
-# python  the Python package, the drop-ins, and the tools that are written in Python
+# python  the Python package, the drop-ins, the tools that are written in Python, and the product against the plain loop of tools/oracle
+# golden  the product against that loop over the traces of ../shared/golden, which are not part of the tree; arguments behind -- go to it, first another directory
 # weekly  programs that are long to install; needs tools/setup-test-machine.sh --weekly, and runs only when it is named
 #
 # WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh, WEFT_PACKAGE that of tools/python-package.sh. The order
-# above is needed: examples of the documents use the weaver's plugin, tests of the Python package the weft-sql that the stage rust builds.
+# above is needed: examples of the documents use the weaver's plugin, tests of the Python package and the loop the weft-sql that the stage rust builds.
 set -eu
 cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make test\`}"
@@ -65,18 +66,25 @@ python() {
     try "$tools" -m unittest discover --start-directory tools/perfetto
     try "$tools" -m unittest discover --start-directory bench
     try "$tools" -m unittest discover --start-directory tools/conformance
+    try "$tools" -m unittest discover --start-directory tools/oracle
     package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
     for tests in crates/python/tests compat/tests; do
         try env --chdir="$tests" PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -p no:cacheprovider -q
     done
+    try "$package" tools/oracle/compare.py
+}
+
+golden() {
+    package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
+    try "$package" tools/oracle/compare.py --golden "$@"
 }
 
 for stage in ${stages:-weave rust live python}; do
     case $stage in
-    rust) rust "$@" ;;
+    rust | golden) "$stage" "$@" ;;
     weave | live | python | weekly) "$stage" ;;
     *)
-        echo "tools/run-tests.sh: there is no stage $stage; there are weave, rust, live, python, weekly" >&2
+        echo "tools/run-tests.sh: there is no stage $stage; there are weave, rust, live, python, golden, weekly" >&2
         exit 2
         ;;
     esac

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make soak\`}"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 export CARGO_TARGET_DIR="$target"
-cargo build --quiet --profile bench --package weftline-testkit --bin soak --bin scribbler
+cargo build --quiet --profile bench --package weftline-suite --bin soak --bin scribbler
 programs=$target/release
 [ -x "$programs/soak" ] || programs=$target/bench
 table=$("$programs/soak") && failed=0 || failed=$?

@@ -1,8 +1,8 @@
 #!/bin/bash
 # What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
 #
-# All majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot,
-# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, 2,000 kills at random moments. --update writes its tables
+# Lints of weft-sql, all majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot,
+# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, data loaders of torch itself, 2,000 kills at random moments. --update writes its tables
 # into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -31,6 +31,13 @@ perfetto() {
     WEFT=$target/release/weft examples/demo.sh && tools/perfetto/check.sh "$target"/demo/run/*.pfw.gz
 }
 
+# torch itself where the everyday tests have a stand-in for its data loader.
+torch() {
+    tools/python-package.sh "$target/venv-torch" tools/requirements-torch.txt &&
+        env --chdir=crates/python/tests WEFT_BIN="$target/release/weft" WEFT_TORCH_PYTHON="$target/venv-torch/bin/python3" PYTHONDONTWRITEBYTECODE=1 \
+            "$target/venv-torch/bin/python3" -m pytest -p no:cacheprovider -q test_auto.py
+}
+
 # Corpora are kept: what a week has found, the next one begins with.
 corpora() {
     local name
@@ -41,6 +48,7 @@ stages_begin "$target/weekly" .ci/budgets
 corpora
 stage setup setup
 stage build make --no-print-directory build
+stage sql make --no-print-directory check-sql
 stage llvm env WEFT_WEAVE_MAJORS="$(tools/weave.sh --majors)" make --no-print-directory test-weave
 stage programs make --no-print-directory test-weekly
 stage wheels make --no-print-directory wheels
@@ -48,6 +56,7 @@ stage dist make --no-print-directory check-dist
 stage conform make --no-print-directory conformance
 stage fuzz fuzz
 stage perfetto perfetto
+stage torch torch
 stage soak make --no-print-directory soak SOAK_ARGS="${1:-}"
 summary=$(stages_end)
 failed=$?

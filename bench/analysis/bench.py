@@ -9,38 +9,31 @@ fails is a row that says so, and a tool whose answer is not the generator's is m
 import argparse
 import os
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import harness
+import instructions
 import measure
 import results
 import table
 import tools
 import traces
+from harness import ROOT, say
 
-LAYOUT = table.Layout("task", {}, "", "bench-analysis")
-# A virtual environment for each file requirements-NAME.txt.
-ENVIRONMENTS = ("stable", "newest", "engines")
+MARKER = "bench-analysis"
 # The task that a scaling step measures, in this order: a cold one makes the index for the warm ones behind it.
 SCALED = ((tools.INDEX, tools.COLD), (tools.PAIRS, tools.WARM), (tools.REPORT, tools.COLD), (tools.REPORT, tools.WARM))
-
-
-def say(words: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
 
 
 def environment(work: Path, name: str) -> tuple[Path, dict[str, str]]:
     """A virtual environment's programs, and the versions that are pinned in it."""
     requirements = HERE / f"requirements-{name}.txt"
-    subprocess.run([ROOT / "tools/python-venv.sh", work / f"venv-{name}", requirements], check=True)
     pinned = [line.strip().split("==") for line in requirements.read_text().splitlines() if "==" in line]
-    return work / f"venv-{name}" / "bin", dict(pinned)
+    return harness.venv(work / f"venv-{name}", requirements), dict(pinned)
 
 
 class Bench:
@@ -54,17 +47,23 @@ class Bench:
     def measurements(self) -> list[tools.Measurement]:
         """Everything, each tool's index before what uses it."""
         options = self.options
+        made = options.work / f"generated-{options.events}"
+        say(f"traces of {options.events:,} events")
+        generated = traces.generated(options.generator, made, options.events, ("single", "multi", "plain", "run"))
+        listed = [one for trace in generated for one in tools.ours(options.weft, options.group_by, trace)]
+        if not options.alone:
+            listed += self.others([trace for trace in generated if trace.name in ("single", "multi")])
+        return [measurement for measurement in listed if self.wanted(measurement)]
+
+    def others(self, generated: list[traces.Trace]) -> list[tools.Measurement]:
+        """What the other tools are asked, and weft and they on what DFTracer's own generator makes."""
+        options = self.options
         stable, stable_pins = environment(options.work, "stable")
         newest, newest_pins = environment(options.work, "newest")
         engines, engine_pins = environment(options.work, "engines")
         utils, old_utils = newest_pins["dftracer-utils"], stable_pins["dftracer-utils"]
-        say(f"traces of {options.events:,} events")
         listed = []
-        made = options.work / f"generated-{options.events}"
-        for trace in traces.generated(options.generator, made, options.events, ("single", "multi", "run")):
-            listed += tools.ours(options.weft, options.group_by, trace)
-            if trace.name == "run":
-                continue
+        for trace in generated:
             listed += tools.inflaters(trace) + tools.engines(engines / "python3", engine_pins, trace)
             listed += tools.dftracer_utils(newest, utils, trace.copy_for("newest"))
             listed.append(tools.old_index(stable, old_utils, trace.copy_for("stable")))
@@ -78,11 +77,11 @@ class Bench:
         listed += tools.dftracer_utils(newest, utils, fake.copy_for("newest"))[:1]
         version = f"{newest_pins['dftracer-analyzer']} with utils {utils}"
         listed.append(tools.dfanalyzer(newest, version, fake.copy_for("analyzer-newest"), self.scratch))
-        return [measurement for measurement in listed if self.wanted(measurement)]
+        return listed
 
     def run_all(self, measurements: list[tools.Measurement], repeats: int) -> list[results.Result]:
         found = [
-            results.Result(one.task, one.state, one.trace.name, one.tool, one.trace.events, trace_bytes=one.trace.bytes)
+            results.Result(one.task, one.state, one.trace.name, one.tool, one.events, trace_bytes=one.trace.bytes)
             for one in measurements
         ]
         for round_ in range(repeats):
@@ -101,8 +100,7 @@ class Bench:
         if shutil.which(measurement.command[0]) is None:
             raise measure.Failed(f"{Path(measurement.command[0]).name} is not there")
         # dfanalyzer takes up what an earlier run left in its directory, whatever trace that was of.
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(parents=True)
+        harness.emptied(self.scratch)
         printed, limit = self.scratch / "printed", self.options.limit
         if measurement.state == tools.COLD:
             measurement.trace.remove_index()
@@ -112,16 +110,9 @@ class Bench:
         result.cpu_s.append(cost.cpu_ns / 1e9)
         result.peak_bytes.append(cost.peak_bytes)
         answer = measurement.found(printed)
-        result.rows = answer.get("rows")
-        wrong = [
-            f"{what}: {answer[what]:,} instead of {right:,}"
-            for what, right in measurement.expected.items()
-            if right is not None and what in answer and answer[what] != right
-        ]
-        unknown = any(right is not None and what not in answer for what, right in measurement.expected.items())
-        if wrong or unknown:
-            # Kept beside the numbers; the other rounds are not needed to know it.
-            result.problem = ", ".join(wrong) or "its answer could not be read"
+        result.rows, result.found = answer.get("rows"), answer.get("events")
+        # Kept beside the numbers; the other rounds are not needed to know it.
+        result.problem = measurement.wrong(answer)
         if measurement.task == tools.INDEX and measurement.index_at and measurement.index_at.exists():
             result.index_bytes = traces.size_below(measurement.index_at)
 
@@ -143,80 +134,91 @@ def millions(text: str) -> list[float]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    release = ROOT / "target/release"
-    parser.add_argument("--weft", type=Path, default=release / "weft", help="the weft to measure")
-    examples = release / "examples"
+    parser = harness.options(__doc__, MARKER, repeats=3, quick=False)
+    examples = ROOT / "target/release/examples"
     parser.add_argument("--group-by", type=Path, default=examples / "group_by", help="the program that asks for groups")
     parser.add_argument("--generator", type=Path, default=examples / "generate_trace", help="makes the traces")
-    parser.add_argument("--work", type=Path, default=ROOT / "target/bench-analysis", help="environments and traces go here")
     parser.add_argument("--events", type=lambda text: round(float(text)), default=8_000_000, help="size of the traces")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds; slow tools run in the first only")
     only = "measure only what has this word in its name (task, state, trace, tool); may be repeated"
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help=only)
+    parser.add_argument("--alone", action="store_true", help="measure weft only; no environments are made")
+    profile = "count instructions by callgrind instead, of a run of our own (default: one of 150,000 events that is generated)"
+    parser.add_argument("--profile", nargs="?", type=Path, const=True, metavar="RUN", help=profile)
     scaling = "also measure weft on traces of so many million events, in rising order"
     parser.add_argument("--scaling", type=millions, default=[], metavar="1,10,50", help=scaling)
     parser.add_argument("--scaling-repeats", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600, help="seconds after which a command is stopped")
     parser.add_argument("--prepare", action="store_true", help="only make the environments and traces")
-    parser.add_argument("--json", type=Path, help="also write all samples here")
-    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
-    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
-    options = parser.parse_args()
-    for name in ("weft", "group_by", "generator", "work"):
-        setattr(options, name, getattr(options, name).resolve())
+    options = harness.parsed(parser)
+    options.group_by, options.generator = options.group_by.resolve(), options.generator.resolve()
     return options
 
 
 def facts_of(options: argparse.Namespace) -> dict[str, str]:
-    facts = table.machine()
-    try:
-        facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
-    except (measure.Failed, OSError) as failure:
-        facts["weft"] = str(failure)
+    facts = harness.facts(options.weft)
     facts["traces"] = (
-        f"{options.events:,} events each; *multi* and *single* are the same text in gzip members of 1 MiB and in one, level 6; "
+        f"{options.events:,} events each; *multi* and *single* are the same text in gzip members of 1 MiB and in one, level 6; *plain* is that text; "
         "*run* is the same job as `weft run` writes it; *fake* is made by dftracer_gen_fake_trace"
     )
-    day, load = time.strftime("%Y-%m-%d", time.gmtime()), os.getloadavg()[0]
-    facts["run"] = f"{day}, {options.repeats} interleaved rounds, load average {load:.1f} at the start"
     return facts
 
 
 NOTES = [
     "CPU ÷ weft compares with weft in the same state where there is such a row; *no index* reads the trace itself",
-    "dfanalyzer, Polars and the slowest of dftracer-utils run in the first round only; the better dfanalyzer stands in the bars",
+    "dfanalyzer, Polars and the slowest of dftracer-utils run in the first round only; the stable dfanalyzer, which is the better one, stands in the bars",
+    "a posix report has its findings, as it has by default; the start of the process is `weft --version`",
     "dftracer_view and dftracer_stats refuse to work without their index; of a single-member file they make a second copy "
     "(split/), which dftracer_stats then counts as well",
     "memory below some 30 MiB is that of the interpreter which starts the tools",
 ]
 
 
+def profile(options: argparse.Namespace) -> int:
+    """Where the time goes, in a table of its own."""
+    occasion, facts = harness.Occasion(), harness.facts(options.weft)
+    if options.profile is True:
+        directory = options.work / f"generated-{instructions.EVENTS}"
+        trace = traces.generated(options.generator, directory, instructions.EVENTS, ("run",))[0]
+        run, events, origin = trace.directory, trace.events, "the generated job, as `weft run` writes it"
+    else:
+        run = options.profile
+        events, command = instructions.known_of(options.weft, run)
+        origin = f"recorded by `weft run -- {command}`"
+    say(f"instructions of {events:,} events")
+    copy = instructions.copied(run, options.work / "profiled")
+    found = instructions.profiles(options.weft, copy, harness.emptied(options.work / "scratch"), options.limit)
+    facts["trace"] = f"{events:,} events, {origin}"
+    facts["run"] = occasion.told("one thread under callgrind")
+    text = instructions.report(found, events, facts)
+    print(text)
+    options.json.with_stem(f"{options.json.stem}-profile").write_text(instructions.as_json(found, events, facts))
+    if options.update:
+        table.update(instructions.MARKER, options.update, text)
+    return 0
+
+
 def main() -> int:
-    options = parse()
-    options.work.mkdir(parents=True, exist_ok=True)
+    options, occasion = parse(), harness.Occasion()
     # dfanalyzer 0.0.9 names a directory after the user.
     os.environ.setdefault("USER", "bench")
-    if not options.generator.exists():
-        print(f"bench.py: {options.generator} is not there; use `make bench-analysis`, which builds it", file=sys.stderr)
-        return 1
+    if options.profile:
+        return profile(options)
     facts, bench = facts_of(options), Bench(options)
     measurements = bench.measurements()
     if options.prepare:
         return 0
     found = bench.run_all(measurements, options.repeats)
     scaling = bench.scaling()
-    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
+    facts["run"] = occasion.told(f"{options.repeats} interleaved rounds")
     groups = {result.rows for result in found if result.task == tools.GROUPS and result.trace != "fake" and result.rows}
     notes = [*NOTES, *(f"1 s, cat, name, pid, file: {rows:,} groups" for rows in sorted(groups))]
     text = results.report(found, scaling, facts, notes)
     print(text)
-    (options.json or options.work / "results.json").write_text(results.as_json(found, scaling, facts, notes))
+    options.json.write_text(results.as_json(found, scaling, facts, notes))
     if options.update:
-        table.update(LAYOUT, options.update, text)
-    missed = any(bar.verdict != "reached" for bar in results.bars(found, scaling))
-    return 1 if missed and options.gate else 0
+        table.update(MARKER, options.update, text)
+    return harness.status(options, any(bar.verdict != "reached" for bar in results.bars(found, scaling)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.end(main)

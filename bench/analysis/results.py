@@ -1,12 +1,33 @@
 """From measurements to the tables that are printed and committed: speeds, bars, index sizes, scaling."""
 
 import json
-import statistics
 from dataclasses import asdict, dataclass, field
 
-from tools import BARE, COLD, GROUPS, INDEX, OURS, PAIRS, REPORT, TASKS, WARM
+import measure
+from table import padded
+from tools import BARE, COLD, GROUPS, INDEX, OURS, PAIRS, REPORT, START, TASKS, WARM, WINDOW
 
 MIB = 1 << 20
+# The one that the bars name: the stable release, which takes less than the newest.
+DFANALYZER = "dfanalyzer 0.0.9 with utils 0.0.12"
+RATE = " M events/CPU-s"
+# Speeds to reach, by task, state and trace.
+SPEEDS = (
+    ("index, cold, multi-member", INDEX, COLD, "multi", 1.6),
+    ("index, cold, own run", INDEX, COLD, "run", 1.4),
+    ("index, cold, single-member", INDEX, COLD, "single", 0.9),
+    ("cat, name without index, multi-member", PAIRS, BARE, "multi", 3.5),
+    ("cat, name without index, own run", PAIRS, BARE, "run", 3.0),
+    ("cat, name without index, single-member", PAIRS, BARE, "single", 2.5),
+    ("cat, name, warm", PAIRS, WARM, "multi", 20),
+    ("1 s, cat, name, pid, file, warm", GROUPS, WARM, "multi", 4),
+    ("posix report with findings, cold, multi-member", REPORT, COLD, "multi", 1.15),
+    ("posix report with findings, cold, own run", REPORT, COLD, "run", 1.0),
+    ("posix report with findings, warm, multi-member", REPORT, WARM, "multi", 4),
+    ("posix report with findings, warm, own run", REPORT, WARM, "run", 3),
+)
+# What plain text is compared with the compressed one in.
+TEXT_TASKS = ((INDEX, COLD), (PAIRS, BARE), (REPORT, COLD))
 
 
 @dataclass
@@ -25,19 +46,21 @@ class Result:
     # Why there are no numbers, or what is wrong with the tool's answer.
     problem: str = ""
     rows: int | None = None
+    # Events in the tool's answer.
+    found: int | None = None
 
     @property
     def cpu(self) -> float | None:
-        return statistics.median(self.cpu_s) if self.cpu_s else None
+        return measure.median(self.cpu_s) if self.cpu_s else None
 
     @property
     def peak(self) -> float | None:
-        return statistics.median(self.peak_bytes) if self.peak_bytes else None
+        return measure.median(self.peak_bytes) if self.peak_bytes else None
 
     @property
     def speed(self) -> float | None:
-        """Million events per second of processor time."""
-        return self.events / self.cpu / 1e6 if self.cpu else None
+        """Million events per second of processor time; None where the task does not read all of them."""
+        return self.events / self.cpu / 1e6 if self.cpu and self.events else None
 
     @property
     def index_share(self) -> float | None:
@@ -59,7 +82,9 @@ class Bar:
     def verdict(self) -> str:
         if self.value is None:
             return "not measured"
-        reached = self.value >= self.limit if self.at_least else self.value <= self.limit
+        # Judged as it is printed.
+        value = round(self.value, digits_of(self.value))
+        reached = value >= self.limit if self.at_least else value <= self.limit
         return "reached" if reached else "**not reached**"
 
     def cells(self) -> list[str]:
@@ -70,8 +95,12 @@ class Bar:
 def figure(value: float | None, unit: str) -> str:
     if value is None:
         return "–"
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:,.{digits}f}{unit}"
+    return f"{value:,.{digits_of(value)}f}{unit}"
+
+
+def digits_of(value: float) -> int:
+    """Digits after the point: three that count, but no more than thousandths."""
+    return next((digits for digits, least in enumerate((100, 10, 0.1)) if value >= least), 3)
 
 
 def shortened(problem: str) -> str:
@@ -89,32 +118,37 @@ def bars(results: list[Result], scaling: list[list[Result]]) -> list[Bar]:
     # Who gives a wrong answer reaches no bar, and is none.
     results = [result for result in results if not result.problem]
 
-    def speed(task: str, state: str, trace: str) -> float | None:
+    def of_ours(value, task: str, state: str, trace: str) -> float | None:
         found = the(results, task, state, trace)
-        return found.speed if found else None
+        return value(found) if found else None
+
+    def cpu_ratio(one: tuple[str, str, str], other: tuple[str, str, str]) -> float | None:
+        first, second = (of_ours(lambda result: result.cpu, *place) for place in (one, other))
+        return first / second if first and second else None
 
     def share(trace: str) -> float | None:
-        found = the(results, INDEX, COLD, trace)
-        return found.index_share if found else None
+        return of_ours(lambda result: result.index_share, INDEX, COLD, trace)
 
     def beside_dfanalyzer(of) -> float | None:
-        """How many times ours the better of the dfanalyzers takes, on the generated job."""
-        mine = the(results, REPORT, COLD, "multi")
-        others = [result for result in results if result.tool.startswith("dfanalyzer") and result.trace == "multi"]
-        theirs = [of(result) for result in others if of(result)]
-        return min(theirs) / of(mine) if mine and of(mine) and theirs else None
+        """How many times ours dfanalyzer takes, on the generated job."""
+        mine, other = (the(results, REPORT, COLD, "multi", tool) for tool in (OURS, DFANALYZER))
+        return of(other) / of(mine) if mine and other and of(mine) and of(other) else None
 
     everything = results + [result for step in scaling for result in step]
     peaks = [result.peak for result in everything if result.tool == OURS and result.peak]
     listed = [
-        Bar("index, cold, multi-member", speed(INDEX, COLD, "multi"), 1.1, " M events/CPU-s"),
-        Bar("index, cold, single-member", speed(INDEX, COLD, "single"), 0.9, " M events/CPU-s"),
-        Bar("cat, name without index, multi-member", speed(PAIRS, BARE, "multi"), 3, " M events/CPU-s"),
-        Bar("cat, name without index, single-member", speed(PAIRS, BARE, "single"), 2.5, " M events/CPU-s"),
-        Bar("cat, name, warm", speed(PAIRS, WARM, "multi"), 20, " M events/CPU-s"),
-        Bar("1 s, cat, name, pid, file, warm", speed(GROUPS, WARM, "multi"), 4, " M events/CPU-s"),
-        Bar("posix report, cold: CPU of dfanalyzer ÷ weft", beside_dfanalyzer(lambda result: result.cpu), 25, "×"),
-        Bar("posix report, cold: memory of dfanalyzer ÷ weft", beside_dfanalyzer(lambda result: result.peak), 8, "×"),
+        Bar(what, of_ours(lambda result: result.speed, *place), limit, RATE) for what, *place, limit in SPEEDS
+    ]
+    for trace, title in (("multi", "multi-member"), ("run", "own run")):
+        part = cpu_ratio((WINDOW, WARM, trace), (REPORT, WARM, trace))
+        percent = None if part is None else 100 * part
+        listed.append(Bar(f"posix report, warm: CPU of 1 % of the time ÷ whole, {title}", percent, 3, " %", at_least=False))
+    for task, state in TEXT_TASKS:
+        ratio = cpu_ratio((task, state, "plain"), (task, state, "multi"))
+        listed.append(Bar(f"{task}, {state}: CPU of plain text ÷ multi-member gzip", ratio, 1, "×", at_least=False))
+    listed += [
+        Bar(f"posix report, cold: CPU of {DFANALYZER} ÷ weft", beside_dfanalyzer(lambda result: result.cpu), 16, "×"),
+        Bar(f"posix report, cold: memory of {DFANALYZER} ÷ weft", beside_dfanalyzer(lambda result: result.peak), 8, "×"),
         Bar("index size, of the gzip -6 file", share("single"), 80, " %", at_least=False),
         Bar("index size, of our own trace", share("run"), 130, " %", at_least=False),
         Bar("peak memory of weft, largest of all rows", max(peaks) / MIB if peaks else None, 1024, " MiB", at_least=False),
@@ -133,22 +167,6 @@ def growth(scaling: list[list[Result]]) -> float | None:
         if smaller and smaller.peak and result.peak:
             ratios.append(result.peak / smaller.peak)
     return max(ratios, default=None)
-
-
-def padded(heading: list[str], lines: list[list[str]], left: int) -> str:
-    """A table that reads well in a terminal too; all columns after the first `left` and before the last are numbers."""
-    widths = [max(len(line[at]) for line in [heading, *lines]) for at in range(len(heading))]
-
-    def is_text(at: int) -> bool:
-        return at < left or at == len(heading) - 1
-
-    def shown(line: list[str]) -> str:
-        placed = enumerate(zip(line, widths))
-        cells = (cell.ljust(width) if is_text(at) else cell.rjust(width) for at, (cell, width) in placed)
-        return "| " + " | ".join(cells) + " |"
-
-    rule = "|" + "|".join("-" * (width + 1) + ("-" if is_text(at) else ":") for at, width in enumerate(widths)) + "|"
-    return "\n".join([shown(heading), rule, *map(shown, lines)]) + "\n"
 
 
 def speeds(results: list[Result]) -> str:
@@ -182,6 +200,24 @@ def sizes(results: list[Result]) -> str:
     return padded(["trace", "index by", "trace MB", "index MB", "share", ""], lines, 2) if lines else ""
 
 
+def windows(results: list[Result]) -> str:
+    """What a part of the time costs beside the whole, and how much of that is the start of the process."""
+    lines = []
+    for part in results:
+        whole, start = the(results, REPORT, WARM, part.trace), the(results, START, BARE, part.trace)
+        if part.task != WINDOW or not (part.cpu and whole and whole.cpu and start and start.cpu):
+            continue
+        found = f"{part.found:,} of {whole.found:,}" if part.found and whole.found else ""
+        shares = [figure(100 * cpu / whole.cpu, " %") for cpu in (part.cpu, max(0, part.cpu - start.cpu))]
+        times = [figure(result.cpu * 1000, "") for result in (whole, part, start)]
+        lines.append([part.trace, found, *times, *shares, shortened(part.problem)])
+    heading = [
+        "posix report of 1 % of the time, warm", "spans in it", "whole, CPU ms", "part, CPU ms", "start of the process, CPU ms",
+        "part ÷ whole", "without the start", "",
+    ]
+    return padded(heading, lines, 1) if lines else ""
+
+
 def scaling_table(scaling: list[list[Result]]) -> str:
     lines = []
     for step in scaling:
@@ -196,7 +232,7 @@ def scaling_table(scaling: list[list[Result]]) -> str:
 def report(results: list[Result], scaling: list[list[Result]], facts: dict[str, str], notes: list[str]) -> str:
     judged = padded(["bar", "measured", "demanded", ""], [bar.cells() for bar in bars(results, scaling)], 1)
     told = "".join(f"- {name}: {value}\n" for name, value in facts.items())
-    parts = [told, judged, speeds(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
+    parts = [told, judged, speeds(results), windows(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
     return "\n".join(part for part in parts if part)
 
 

@@ -20,7 +20,11 @@ TASKS = (
     FILTER := f"calls of {ONE_NAME}",
     STATS := "statistics",
     REPORT := "posix report, 1 s",
+    WINDOW := "posix report of 1 % of the time",
+    START := "start of the process",
 )
+# Tasks that do not read all events: a rate would say nothing.
+UNRATED = (WINDOW, START)
 
 
 @dataclass
@@ -34,7 +38,8 @@ class Measurement:
     command: list[str]
     # Of what it printed: numbers to compare with `expected`, by what they are.
     found: Callable[[Path], dict[str, int]] = lambda path: {}
-    expected: dict[str, int | None] = field(default_factory=dict)
+    # None: unknown; a range: what is plausible.
+    expected: dict[str, int | range | None] = field(default_factory=dict)
     # Makes the index that a warm task starts from.
     index: list[str] | None = None
     # Where that index lies.
@@ -45,6 +50,24 @@ class Measurement:
     @property
     def name(self) -> str:
         return f"{self.task}, {self.state}, {self.trace.name}, {self.tool}"
+
+    @property
+    def events(self) -> int:
+        """What a rate is computed from; 0 where none is."""
+        return 0 if self.task in UNRATED else self.trace.events
+
+    def wrong(self, answer: dict[str, int]) -> str:
+        """What is wrong with an answer; nothing if it is as expected."""
+        known = {what: right for what, right in self.expected.items() if right is not None}
+        if not known.keys() <= answer.keys():
+            return "its answer could not be read"
+        words = []
+        for what, right in known.items():
+            plausible = right if isinstance(right, range) else range(right, right + 1)
+            if answer[what] not in plausible:
+                shown = f"{right.start:,} to {right.stop - 1:,}" if isinstance(right, range) else f"{right:,}"
+                words.append(f"{what}: {answer[what]:,} instead of {shown}")
+        return ", ".join(words)
 
 
 def number_after(*words: str) -> Callable[[Path], dict[str, int]]:
@@ -58,6 +81,12 @@ def number_after(*words: str) -> Callable[[Path], dict[str, int]]:
         return {}
 
     return found
+
+
+def spans(path: Path) -> dict[str, int]:
+    """`trace  1,234 spans in …` of our report."""
+    match = re.search(r"^ *trace +([\d,]+) spans?\b", path.read_text(), re.MULTILINE)
+    return {"events": int(match[1].replace(",", ""))} if match else {}
 
 
 def json_rows(path: Path) -> dict[str, int]:
@@ -87,6 +116,7 @@ def named_numbers(path: Path) -> dict[str, int]:
 
 
 def ours(weft: Path, group_by: Path, trace: Trace) -> list[Measurement]:
+    """Everything that weft is asked; of the plain text only what reads it, for comparison with the compressed one."""
     run = str(trace.directory)
     index = [str(weft), "index", run]
     report = [str(weft), "report", run, "--preset", "posix", "--time", "1s"]
@@ -101,16 +131,28 @@ def ours(weft: Path, group_by: Path, trace: Trace) -> list[Measurement]:
     def grouped(task: str, state: str, words: list[str], expected: dict) -> Measurement:
         return asked(task, state, [str(group_by), run, *words], found=named_numbers, expected=expected)
 
-    return [
+    def reported(state: str) -> Measurement:
+        return asked(REPORT, state, report, found=spans, expected={"events": trace.events})
+
+    if trace.name == "plain":
+        return [asked(INDEX, COLD, index), grouped(PAIRS, BARE, [*by_pair, "--no-index"], pairs), reported(COLD)]
+    listed = [
         asked(INDEX, COLD, index),
         grouped(PAIRS, BARE, [*by_pair, "--no-index"], pairs),
         grouped(PAIRS, WARM, by_pair, pairs),
         grouped(GROUPS, BARE, [*by_all, "--no-index"], {"events": trace.events}),
         grouped(GROUPS, WARM, by_all, {"events": trace.events}),
         grouped(FILTER, WARM, [*by_pair, "--where-name", ONE_NAME], {"events": trace.matches}),
-        asked(REPORT, COLD, report),
-        asked(REPORT, WARM, report),
+        reported(COLD),
+        reported(WARM),
     ]
+    if trace.seconds and trace.name != "single":
+        # One hundredth in the middle; its events are spread evenly enough to tell a window from nothing and from everything.
+        middle = [f"{trace.seconds * share}ms" for share in (495, 505)]
+        window, few = ["--from", middle[0], "--to", middle[1]], range(1, max(2, trace.events // 20))
+        listed.append(asked(WINDOW, WARM, [*report, *window], found=spans, expected={"events": few}))
+        listed.append(asked(START, BARE, [str(weft), "--version"]))
+    return listed
 
 
 def dftracer_utils(bin_directory: Path, version: str, trace: Trace) -> list[Measurement]:

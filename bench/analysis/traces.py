@@ -1,16 +1,22 @@
-"""The traces that are analysed: one generated job in three forms, and what DFTracer's own generator makes."""
+"""The traces that are analysed: one generated job in several forms, and what DFTracer's own generator makes."""
 
 import hashlib
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import measure
 
 # The calls that the selective filter looks for.
 ONE_NAME = "fsync"
+# How long the generated job takes, whatever the number of its events.
+SECONDS = 600
 # What the others leave beside a trace.
 LITTER = (".dftindex", ".dftindex-cache", "split", "worker_*")
+# The file of a form that is not a compressed one; a run is a directory.
+FILE_OF = {"plain": "trace.pfw", "run": ""}
 # Processes of DFTracer's generator, and events that each makes in one of its steps.
 FAKE_RANKS, FAKE_EVENTS_PER_STEP = 8, 19.8
 
@@ -25,10 +31,12 @@ class Trace:
     # Pairs of category and name, and calls of `ONE_NAME`; None where only the events are known.
     pairs: int | None = None
     matches: int | None = None
+    # None where the time is not known, or a part of it would not hold its share of the events.
+    seconds: int | None = None
 
     @property
     def files(self) -> list[Path]:
-        return sorted(self.directory.glob("*.pfw.gz"))
+        return sorted(path for path in self.directory.iterdir() if path.name.endswith((".pfw", ".pfw.gz")))
 
     @property
     def bytes(self) -> int:
@@ -42,7 +50,7 @@ class Trace:
             link = directory / file.name
             link.unlink(missing_ok=True)
             link.hardlink_to(file)
-        return Trace(self.name, directory, self.events, self.pairs, self.matches)
+        return replace(self, directory=directory)
 
     def remove_index(self) -> None:
         """Ours and those of the others, with all that they leave behind."""
@@ -66,14 +74,16 @@ def kept(directory: Path, key: str) -> dict | None:
 
 def generated(generator: Path, directory: Path, events: int, forms: tuple[str, ...], sharded: bool = False) -> list[Trace]:
     """The job of crates/format/examples/generate_trace in the given forms."""
-    key = f"{hashlib.sha256(generator.read_bytes()).hexdigest()} {sharded} {' '.join(forms)}"
+    if not generator.exists():
+        raise measure.Failed(f"{generator} is not there; use `make bench-analysis`, which builds it")
+    key = f"{hashlib.sha256(generator.read_bytes()).hexdigest()} {SECONDS} {sharded} {' '.join(forms)}"
     known = kept(directory, key)
     if known is None:
         shutil.rmtree(directory, ignore_errors=True)
-        command = [str(generator), str(events), "--sharded", "yes" if sharded else "no"]
+        command = [str(generator), str(events), "--seconds", str(SECONDS), "--sharded", "yes" if sharded else "no"]
         for form in forms:
             (directory / form).mkdir(parents=True)
-            command += [f"--{form}", str(directory / form if form == "run" else directory / form / "trace.pfw.gz")]
+            command += [f"--{form}", str(directory / form / FILE_OF.get(form, "trace.pfw.gz"))]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         known = {**json.loads(said), "key": key}
         (directory / "truth.json").write_text(json.dumps(known))
@@ -84,7 +94,8 @@ def generated(generator: Path, directory: Path, events: int, forms: tuple[str, .
         if form == "run":
             # Our recorder writes the start of a process as an instant, DFTracer as a span; groups are of spans.
             calls = [call for call in calls if call["name"] != "start"]
-        traces.append(Trace(form, directory / form, sum(call["count"] for call in calls), len(calls), matches))
+        events = sum(call["count"] for call in calls)
+        traces.append(Trace(form, directory / form, events, len(calls), matches, SECONDS))
     return traces
 
 

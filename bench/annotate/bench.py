@@ -7,12 +7,9 @@ VizTracer (frontends.py). Each program measures itself; runs are interleaved, an
 
 import argparse
 import contextlib
-import json
-import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,10 +17,12 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent), str(ROOT / "tools/wheels")]
 
 import frontends
+import harness
 import make
 import measure
 import recorders
 import table
+from harness import say
 
 SPANS = table.Layout(
     first="added ns per span",
@@ -59,16 +58,12 @@ class Bench:
 
     def traces(self) -> Path:
         """An empty directory for one run's traces."""
-        directory = self.options.work / "traces"
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        return directory
+        return harness.emptied(self.options.work / "traces")
 
     def sample(self, frontend: frontends.Frontend, switched_on: bool) -> dict[str, float]:
         traces = self.traces()
         command, variables = frontend.command(HERE / "workload.py", traces, switched_on, self.options.share)
-        said = measure.run(command, variables).output
-        return json.loads(said.strip().splitlines()[-1])
+        return measure.run(command, variables).said()
 
     def python(self, version: str, chosen: list[frontends.Frontend]) -> None:
         vectorcall = tuple(int(part) for part in version.split(".")[:2]) >= (3, 12)
@@ -118,29 +113,15 @@ class Bench:
         return list(notes.values())
 
 
-def say(words: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
-
-
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
-    parser.add_argument("--work", type=Path, default=ROOT / "target/bench-annotate", help="environments and traces go here")
+    parser = harness.options(__doc__, "bench-annotate", repeats=5)
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/wheels", help="where `make wheels` put its wheels")
     parser.add_argument("--parts", default="spans,python", help="what to measure, separated by commas: spans, python")
     parser.add_argument("--pythons", default="3.12,3.11", help="versions of Python, separated by commas")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
-    parser.add_argument("--json", type=Path, help="also write all samples here")
-    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
-    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
-    options = parser.parse_args()
+    options = harness.parsed(parser)
     options.share = 0.02 if options.quick else 1
     options.repeats = 1 if options.quick else options.repeats
-    options.work = options.work.resolve()
-    options.parts = options.parts.split(",")
-    if unknown := set(options.parts) - {"spans", "python"}:
-        parser.error(f"no part named {', '.join(sorted(unknown))}")
+    options.parts = harness.parts(parser, options.parts, ("spans", "python"))
     # Spans of a round, and rounds.
     options.size = ["100", "11"] if options.quick else ["500", "201"]
     return options
@@ -148,9 +129,7 @@ def parse() -> argparse.Namespace:
 
 def environment(options: argparse.Namespace, python: Path, name: str, requirements: Path) -> Path:
     """A virtual environment; its interpreter."""
-    venv = options.work / f"{name}-{python.name}"
-    subprocess.run([ROOT / "tools/python-venv.sh", venv, requirements], check=True, env={**os.environ, "PYTHON": str(python)})
-    return venv / "bin/python3"
+    return harness.venv(options.work / f"{name}-{python.name}", requirements, python) / "python3"
 
 
 def ours(options: argparse.Namespace, python: Path, name: str) -> Path:
@@ -171,9 +150,8 @@ def with_drop_ins(options: argparse.Namespace, python: Path) -> Path:
 
 def measure_spans(options: argparse.Namespace, facts: dict[str, str]) -> tuple[list[table.Row], list[str]]:
     bench = Bench(options)
-    weft = options.weft.resolve()
-    in_c = measure.compile_with_weft(HERE / "weft_scope.c", options.work / "weft_scope", weft)
-    chosen, versions, missing = recorders.prepare(options.work, weft, in_c, options.size)
+    in_c = measure.compile_with_weft(HERE / "weft_scope.c", options.work / "weft_scope", options.weft)
+    chosen, versions, missing = recorders.prepare(options.work, options.weft, in_c, options.size)
     facts["peers"] = ", ".join(f"{title} {version}" for title, version in versions.items()) or "none"
     with contextlib.ExitStack() as running:
         for recorder in [recorder for recorder in chosen if isinstance(recorder, recorders.Lttng)]:
@@ -208,26 +186,17 @@ def measure_python(options: argparse.Namespace, facts: dict[str, str]) -> tuple[
 
 def main() -> int:
     options = parse()
-    options.work.mkdir(parents=True, exist_ok=True)
-    results = options.json or options.work / "results.json"
     missed = False
     for part, layout, measure_part in (("spans", SPANS, measure_spans), ("python", PYTHON, measure_python)):
         if part not in options.parts:
             continue
-        facts = table.machine()
-        try:
-            facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
-            load = f"load average {os.getloadavg()[0]:.1f} at the start"
-            rows, notes = measure_part(options, facts)
-        except measure.Failed as failure:
-            print(f"bench.py: {failure}", file=sys.stderr)
-            return 1
-        load += f", {os.getloadavg()[0]:.1f} at the end"
-        facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} interleaved repeats, {load}"
-        table.publish(layout, rows, facts, notes, results.with_stem(f"{results.stem}-{part}"), options.update)
-        missed |= any(row.reached is False for row in rows)
-    return 1 if missed and options.gate else 0
+        facts, occasion = harness.facts(options.weft), harness.Occasion()
+        rows, notes = measure_part(options, facts)
+        facts["run"] = occasion.told(f"{options.repeats} interleaved repeats")
+        table.publish(layout, rows, facts, notes, options.json.with_stem(f"{options.json.stem}-{part}"), options.update)
+        missed |= table.missed(rows)
+    return harness.status(options, missed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.end(main)

@@ -7,23 +7,21 @@ memory (/dev/shm where it exists), the traces in the work directory.
 """
 
 import argparse
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 
+import harness
 import laps
 import measure
 import table
 import tracers
+from harness import say
 
 LAYOUT = table.Layout(
     first="added by tracing",
@@ -44,8 +42,10 @@ PROBE_CALLS = 1_000
 # What weft is to reach, with all arguments recorded.
 BAR_LOOP_NS = 60
 BAR_TOTAL_NS = 400
-BAR_INSTRUCTIONS = 160
+BAR_INSTRUCTIONS = {"pread": 106, "pwrite": 106, "openclose": 160, "fread": 136, "stat": 180}
 BAR_BYTES = 14
+# `weft run -- /bin/true` as a whole, and each further process of a traced tree.
+BAR_COMMAND_MS = 2.5
 BAR_START_MS = 1.5
 BAR_WORST_MS = 2
 BAR_MEMORY_MIB = 8
@@ -69,25 +69,13 @@ class Bench:
     def source(name: str) -> Path:
         return HERE / "workloads" / name
 
-    @staticmethod
-    def say(words: str) -> None:
-        print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
-
-    @staticmethod
-    def said(cost: measure.Cost) -> dict:
-        """A program's own line is the last; a tracer may have printed before it."""
-        return json.loads(cost.output.strip().splitlines()[-1])
-
     def close(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)
         shutil.rmtree(self.work / "traces", ignore_errors=True)
 
     def traces(self) -> Path:
         """An empty directory for one run's traces."""
-        directory = self.work / "traces"
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        return directory
+        return harness.emptied(self.work / "traces")
 
     def traced(self, tracer: tracers.Untraced, program: list[str]) -> measure.Cost:
         command, environment = tracer.wrap(program, self.traces())
@@ -99,7 +87,7 @@ class Bench:
     def run_loop(self, tracer: tracers.Untraced, kind: str, threads: int, *extra: str) -> tuple[dict, measure.Cost]:
         calls = max(threads * 2, int(self.options.calls * tracer.share))
         cost = self.traced(tracer, self.loop_command(kind, threads, calls, *extra))
-        return self.said(cost), cost
+        return cost.said(), cost
 
     def find_blind_spots(self) -> None:
         """Which tracer does not see which calls at all; comparing the cost of not looking would be unfair to others."""
@@ -149,7 +137,7 @@ class Bench:
         loop_rows, total_rows, memory_rows = [], [], []
         for kind, shown in KINDS.items():
             for threads in self.options.threads:
-                self.say(f"{shown}, {threads} thread(s)")
+                say(f"{shown}, {threads} thread(s)")
                 runs = self.interleaved(
                     self.options.repeats, lambda tracer: self.run_loop(tracer, kind, threads), self.seeing(kind)
                 )
@@ -169,13 +157,13 @@ class Bench:
     def instructions(self) -> None:
         few, many = self.options.callgrind_calls
         for kind, shown in KINDS.items():
-            self.say(f"instructions of {shown}")
+            say(f"instructions of {shown}")
             samples = {}
             for tracer in self.seeing(kind):
                 if tracer.in_process:
                     counts = [self.count_instructions(tracer, kind, calls) for calls in (few, many)]
                     samples[tracer.name] = [(counts[1] - counts[0]) / (many - few)]
-            self.add("instructions per call, program", shown, 1, samples, BAR_INSTRUCTIONS)
+            self.add("instructions per call, program", shown, 1, samples, BAR_INSTRUCTIONS[kind])
 
     def count_instructions(self, tracer: tracers.Untraced, kind: str, calls: int) -> int:
         seen = 0
@@ -190,7 +178,7 @@ class Bench:
         raise measure.Failed(f"{tracer.name} recorded {seen} of {calls} calls under callgrind")
 
     def sizes(self) -> None:
-        self.say("bytes per event")
+        say("bytes per event")
         regular, mixed = {}, {}
         for tracer in self.tracers:
             if isinstance(tracer, (tracers.Weft, tracers.Dftracer, tracers.Strace)):
@@ -215,10 +203,10 @@ class Bench:
         return [trace.size / max(trace.events, 1)]
 
     def start_up(self) -> None:
-        self.say("start-up of /bin/true")
+        say("start-up of /bin/true")
         repeats = self.options.start_repeats
         whole = self.interleaved(repeats, lambda tracer: self.traced(tracer, ["/bin/true"]).cpu_ns / 1e6)
-        self.add("start-up, CPU ms", "command and /bin/true", None, whole, BAR_START_MS, 2)
+        self.add("start-up, CPU ms", "command and /bin/true", None, whole, BAR_COMMAND_MS, 2)
 
         few, many = self.options.spawns
 
@@ -231,7 +219,7 @@ class Bench:
 
     def worst_call(self) -> None:
         for kind, shown in KINDS.items():
-            self.say(f"worst single {shown}")
+            say(f"worst single {shown}")
             inside = [tracer for tracer in self.seeing(kind) if tracer.in_process]
             samples = self.interleaved(
                 self.options.repeats,
@@ -263,34 +251,22 @@ def per_run(runs: dict[str, list], value) -> dict[str, list[float]]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
-    parser.add_argument(
-        "--work", type=Path, default=ROOT / "target/bench-capture", help="work directory; traces go here"
-    )
+    parser = harness.options(__doc__, LAYOUT.marker, repeats=7)
     parser.add_argument("--only", default="untraced,weft,dftracer,strace", help="tracers, separated by commas")
     parser.add_argument("--threads", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4])
     parser.add_argument("--calls", type=int, default=400_000, help="calls per run, shared by the threads")
-    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--parts", default="calls,laps", help="what to measure, separated by commas: calls, laps")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
-    parser.add_argument("--json", type=Path, help="also write all samples here")
-    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
-    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
-    options = parser.parse_args()
+    options = harness.parsed(parser)
     options.callgrind_calls = (5_000, 20_000)
     options.start_repeats = max(15, options.repeats)
     options.spawns = (10, 60)
     # One run has one first lap, and takes a second.
     options.laps, options.lap_repeats = 5, max(15, options.repeats)
-    options.parts = options.parts.split(",")
-    if unknown := set(options.parts) - {"calls", "laps"}:
-        parser.error(f"no part named {', '.join(sorted(unknown))}")
+    options.parts = harness.parts(parser, options.parts, ("calls", "laps"))
     if options.quick:
         options.laps, options.lap_repeats = 2, 1
         options.calls, options.repeats, options.start_repeats = 20_000, 1, 3
         options.callgrind_calls, options.spawns = (500, 1_500), (2, 6)
-    options.work = options.work.resolve()
     return options
 
 
@@ -300,21 +276,16 @@ def configure(options: argparse.Namespace) -> tuple[list[tracers.Untraced], dict
     if "calls" not in options.parts:
         chosen = ["untraced", "weft"]
     made: list[tracers.Untraced] = []
-    facts = table.machine()
+    facts = harness.facts(options.weft)
     for name in chosen:
         if name == "untraced":
             made.append(tracers.Untraced())
         elif name == "weft":
-            made.append(tracers.Weft(options.weft.resolve()))
-            facts["weft"] = made[-1].describe()
+            made.append(tracers.Weft(options.weft))
         elif name == "dftracer":
             venv = options.work / "venv"
             requirements = HERE / "requirements.txt"
-            subprocess.run(
-                [ROOT / "tools/python-venv.sh", venv, requirements],
-                check=True,
-                env={**os.environ, "PYTHON": sys.executable},
-            )
+            harness.venv(venv, requirements)
             made.append(tracers.Dftracer.in_venv(venv))
             facts["DFTracer"] = requirements.read_text().splitlines()[-1] + ", preloaded, DFTRACER_INC_METADATA=1"
         elif name == "strace":
@@ -332,33 +303,26 @@ def main() -> int:
     options = parse()
     lap_rows: list[table.Row] = []
     lap_notes: list[str] = []
-    load = f"load average {os.getloadavg()[0]:.1f} at the start"
+    occasion = harness.Occasion()
+    configurations, facts = configure(options)
+    bench = Bench(options, configurations)
     try:
-        configurations, facts = configure(options)
-        bench = Bench(options, configurations)
-        try:
-            if "calls" in options.parts:
-                bench.run()
-            if "laps" in options.parts:
-                lap_rows, lap_notes = laps.run(bench)
-        finally:
-            bench.close()
-    except measure.Failed as failure:
-        print(f"bench.py: {failure}", file=sys.stderr)
-        return 1
-    load += f", {os.getloadavg()[0]:.1f} at the end"
-    day = time.strftime("%Y-%m-%d", time.gmtime())
-    results = options.json or options.work / "results.json"
+        if "calls" in options.parts:
+            bench.run()
+        if "laps" in options.parts:
+            lap_rows, lap_notes = laps.run(bench)
+    finally:
+        bench.close()
     if "calls" in options.parts:
-        facts["run"] = f"{day}, {options.calls:,} calls, {options.repeats} interleaved repeats, {load}"
-        table.publish(LAYOUT, bench.rows, facts, bench.notes, results, options.update)
+        facts["run"] = occasion.told(f"{options.calls:,} calls, {options.repeats} interleaved repeats")
+        table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json, options.update)
     if "laps" in options.parts:
         facts = {name: value for name, value in facts.items() if name not in ("DFTracer", "strace")}
-        facts["run"] = f"{day}, {options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats, {load}"
-        table.publish(laps.LAYOUT, lap_rows, facts, lap_notes, results.with_stem(results.stem + "-laps"), options.update)
-    missed = any(row.reached is False for row in [*bench.rows, *lap_rows])
-    return 1 if missed and options.gate else 0
+        facts["run"] = occasion.told(f"{options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats")
+        results = options.json.with_stem(options.json.stem + "-laps")
+        table.publish(laps.LAYOUT, lap_rows, facts, lap_notes, results, options.update)
+    return harness.status(options, table.missed([*bench.rows, *lap_rows]))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.end(main)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import measure
 import table
 import tracers
+from harness import say
 
 LAYOUT = table.Layout(
     first="added by tracing",
@@ -78,11 +79,10 @@ def rows(kind: str, runs: dict[str, list[Laps]], configurations: dict[str, str])
 def run(bench) -> tuple[list[table.Row], list[str]]:
     """Measures all kinds; the rows, and what is to be said about them."""
     options = bench.options
-    program = measure.compile_with_weft(bench.source("laps.c"), bench.work / "laps", options.weft.resolve())
-    binary = options.weft.resolve()
+    program = measure.compile_with_weft(bench.source("laps.c"), bench.work / "laps", options.weft)
     untraced, chosen, notes = tracers.Untraced(), {}, []
-    for place in places(measure.run([str(binary), "run", "--help"]).output):
-        tracer = tracers.Weft(binary, place)
+    for place in places(measure.run([str(options.weft), "run", "--help"]).output):
+        tracer = tracers.Weft(options.weft, place)
         try:
             bench.traced(tracer, ["/bin/true"])
         except measure.Failed as failure:
@@ -94,7 +94,7 @@ def run(bench) -> tuple[list[table.Row], list[str]]:
         command = [str(program), kind, str(RECORDS), str(options.laps), str(bench.data / "file.0")]
 
         def sample(tracer: tracers.Untraced) -> Laps:
-            said = bench.said(bench.traced(tracer, command))
+            said = bench.traced(tracer, command).said()
             if tracer not in looked_at:
                 looked_at.add(tracer)
                 trace = tracer.read(bench.work / "traces")
@@ -103,7 +103,7 @@ def run(bench) -> tuple[list[table.Row], list[str]]:
             return read(said, RECORDS)
 
         looked_at: set[tracers.Untraced] = set()
-        bench.say(f"laps of {KINDS[kind]}")
+        say(f"laps of {KINDS[kind]}")
         runs = bench.interleaved(options.lap_repeats, sample, [untraced, *chosen])
         made += rows(kind, runs, {tracer.name: label for tracer, label in chosen.items()})
     return made, notes

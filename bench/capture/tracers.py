@@ -49,9 +49,6 @@ class Weft(Untraced):
     def read(self, traces):
         return read_lines((traces / "run").glob("*.pfw.gz"), rb'"ph":"M"')
 
-    def describe(self) -> str:
-        return measure.run([str(self.binary), "--version"]).output.strip()
-
 
 class Dftracer(Untraced):
     """The PyPI wheel, preloaded, with arguments recorded: the only mode that is like for like."""

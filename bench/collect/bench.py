@@ -10,18 +10,18 @@ import gzip
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent)]
 
+import harness
 import measure
 import table
+from harness import say
 
 COLUMNS = {"weft": "weft", "python": "Python", "timerfd": "bare timerfd"}
 LAYOUT = table.Layout("what", COLUMNS, "python", "bench-collect", variant="interval")
@@ -32,10 +32,6 @@ NAME = "bench-followed"
 # What processes do that work: a moment twenty times a second, so that every sample finds that they ran.
 WORKING = "while True: time.sleep(0.05)"
 IDLE = "time.sleep(86400)"
-
-
-def say(words: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
 
 
 class Crowd:
@@ -134,9 +130,9 @@ class Bench:
             theirs = self.python(how, SETTLE_S + seconds + 2)
             samples["python"].append(share(theirs, seconds))
             self.stop(theirs)
-        values = {name: statistics.median(found) for name, found in samples.items()}
+        values = {name: measure.median(found) for name, found in samples.items()}
         self.rows.append(table.Row(what, workload, f"{INTERVAL_MS} ms", values, bar, 3, samples))
-        self.notes.append(f"{workload}: weft's file grows by {statistics.median(sizes):,.0f} bytes per tick")
+        self.notes.append(f"{workload}: weft's file grows by {measure.median(sizes):,.0f} bytes per tick")
 
     def compare_four(self, what: str, workload: str, four: Crowd, bar: float | None) -> None:
         """Without the host, as Tracekit samples them, and with it."""
@@ -186,7 +182,7 @@ class Bench:
                 samples[what]["weft"].append(of(weft_ends))
                 samples[what]["timerfd"].append(of(bare_ends))
         for what, _, bar, digits in kinds:
-            values = {name: statistics.median(found) for name, found in samples[what].items()}
+            values = {name: measure.median(found) for name, found in samples[what].items()}
             row = table.Row(what, "one busy loop per core", f"{INTERVAL_MS} ms", values, bar, digits, samples[what])
             self.rows.append(row)
 
@@ -222,42 +218,26 @@ def lateness(ends: list[int]) -> float:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
-    parser.add_argument("--work", type=Path, default=ROOT / "target/bench-collect", help="runs go here")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser = harness.options(__doc__, LAYOUT.marker, repeats=3)
     parser.add_argument("--seconds", type=float, default=20, help="length of one measurement")
     parser.add_argument("--accuracy-seconds", type=float, default=60, help="length of one measurement of punctuality")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
-    parser.add_argument("--json", type=Path, help="also write all samples here")
-    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
-    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
-    options = parser.parse_args()
+    options = harness.parsed(parser)
     if options.quick:
         options.repeats, options.seconds, options.accuracy_seconds = 1, 5, 10
-    options.work = options.work.resolve()
     return options
 
 
 def main() -> int:
-    options = parse()
-    options.work.mkdir(parents=True, exist_ok=True)
+    options, occasion = parse(), harness.Occasion()
     bench = Bench(options)
-    facts = table.machine()
-    facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
-    facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} repeats of {options.seconds:g} s, load average {os.getloadavg()[0]:.1f} at the start"
-    try:
-        bench.cost()
-        bench.accuracy()
-    except measure.Failed as failure:
-        print(f"bench.py: {failure}", file=sys.stderr)
-        return 1
-    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
+    facts = harness.facts(options.weft)
+    bench.cost()
+    bench.accuracy()
+    facts["run"] = occasion.told(f"{options.repeats} repeats of {options.seconds:g} s")
     bench.notes.append("Tracekit's collector, measured before on such a machine: 0.20–0.27 % for 4 processes without the host, 1.5 % for a pattern over 131 processes, p99 interval 263 ms at 200")
-    table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json or options.work / "results.json", options.update)
-    missed = any(row.reached is False for row in bench.rows)
-    return 1 if missed and options.gate else 0
+    table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json, options.update)
+    return harness.status(options, table.missed(bench.rows))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.end(main)

@@ -6,19 +6,18 @@ times are CPU times of the calling thread.
 """
 
 import argparse
-import json
-import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 
+import harness
 import measure
 import table
+from harness import say
 
 LAYOUT = table.Layout(
     first="added ns per call",
@@ -35,24 +34,12 @@ LAYOUT = table.Layout(
 BARS = {"on": 70, "off": 3}
 
 
-def say(words: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {words}", file=sys.stderr, flush=True)
-
-
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weft", type=Path, default=ROOT / "target/release/weft", help="the weft to measure")
-    parser.add_argument("--work", type=Path, default=ROOT / "target/bench-weave", help="programs and traces go here")
+    parser = harness.options(__doc__, LAYOUT.marker, repeats=7)
     parser.add_argument("--clangs", default="clang", help="compilers to weave with, separated by commas")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: the numbers mean little")
-    parser.add_argument("--json", type=Path, help="also write all samples here")
-    parser.add_argument("--update", type=Path, help="also put the report between the markers of this document")
-    parser.add_argument("--gate", action="store_true", help="exit 1 when a bar is not reached")
-    options = parser.parse_args()
+    options = harness.parsed(parser)
     options.repeats = 1 if options.quick else options.repeats
     options.calls = 2000 if options.quick else 20000
-    options.work = options.work.resolve()
     return options
 
 
@@ -76,7 +63,7 @@ def sample(options: argparse.Namespace, weft: Path, program: Path, state: str) -
         run = options.work / "run"
         shutil.rmtree(run, ignore_errors=True)
         command = [str(weft), "run", "-q", "-o", str(run), "--", *command]
-    return json.loads(measure.run(command).output.strip().splitlines()[-1])
+    return measure.run(command).said()
 
 
 def rows(options: argparse.Namespace, weft: Path, prefix: Path, clang: str) -> list[table.Row]:
@@ -96,30 +83,22 @@ def rows(options: argparse.Namespace, weft: Path, prefix: Path, clang: str) -> l
 
 
 def main() -> int:
-    options = parse()
-    options.work.mkdir(parents=True, exist_ok=True)
-    facts = table.machine()
-    facts["weft"] = measure.run([str(options.weft), "--version"]).output.strip()
-    facts["run"] = f"{time.strftime('%Y-%m-%d', time.gmtime())}, {options.repeats} interleaved repeats, load average {os.getloadavg()[0]:.1f} at the start"
+    options, occasion = parse(), harness.Occasion()
+    facts = harness.facts(options.weft)
     prefix = options.work / "prefix"
-    try:
-        measure.run([str(ROOT / "tools/install.sh"), str(options.weft), str(prefix)])
-        measured = [row for clang in options.clangs.split(",") for row in rows(options, prefix / "bin/weft", prefix, clang)]
-        for clang in options.clangs.split(","):
-            facts[clang] = measure.run([clang, "--version"]).output.splitlines()[0]
-        facts["gcc"] = measure.run(["gcc", "--version"]).output.splitlines()[0]
-    except measure.Failed as failure:
-        print(f"bench.py: {failure}", file=sys.stderr)
-        return 1
-    facts["run"] += f", {os.getloadavg()[0]:.1f} at the end"
+    measure.run([str(ROOT / "tools/install.sh"), str(options.weft), str(prefix)])
+    clangs = options.clangs.split(",")
+    measured = [row for clang in clangs for row in rows(options, prefix / "bin/weft", prefix, clang)]
+    for compiler in (*clangs, "gcc"):
+        facts[compiler] = measure.run([compiler, "--version"]).output.splitlines()[0]
+    facts["run"] = occasion.told(f"{options.repeats} interleaved repeats")
     notes = [
         "the hooks of -finstrument-functions look their function up by its address and keep a stack (hooks.c); woven code has both at hand",
         "off, woven code makes two loads and two branches, which a processor does beside the call itself: near 0 means that, not that nothing was woven",
     ]
-    table.publish(LAYOUT, measured, facts, notes, options.json or options.work / "results.json", options.update)
-    missed = any(row.reached is False for row in measured)
-    return 1 if missed and options.gate else 0
+    table.publish(LAYOUT, measured, facts, notes, options.json, options.update)
+    return harness.status(options, table.missed(measured))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.end(main)

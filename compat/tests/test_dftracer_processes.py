@@ -69,13 +69,12 @@ def test_recording_can_begin_again(runner):
 METHODS = ("fork", "spawn", "forkserver")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_processes_of_every_kind_are_complete(method, runner):
-    """Also those that end by `os._exit`, and none calls `finalize`."""
-    record(
-        runner,
-        f"""
-        context = multiprocessing.get_context("{method}")
+# How processes are made, and how many steps all of them tell. None calls `finalize`.
+WAYS = {
+    # Also those that end by `os._exit`.
+    "processes": (
+        30,
+        """
         worker(0)
         targets = ((worker, 10), (with_status, 20))
         children = [context.Process(target=target, args=(start,)) for target, start in targets]
@@ -83,37 +82,34 @@ def test_processes_of_every_kind_are_complete(method, runner):
         for child in children: child.join()
         assert [child.exitcode for child in children] == [0, 0]
         """,
-    )
-    assert steps(runner) == list(range(30))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_pools_are_complete(method, runner):
-    """7.3: `with Pool` ends its workers by SIGTERM when the block is left."""
-    record(
-        runner,
-        f"""
-        context = multiprocessing.get_context("{method}")
+    ),
+    # 7.3: `with Pool` ends its workers by SIGTERM when the block is left.
+    "pool": (
+        90,
+        """
         with context.Pool(2) as pool:
             pids = pool.map(worker, range(0, 80, 10), chunksize=1)
         assert os.getpid() not in pids
         worker(80)
         """,
-    )
-    assert steps(runner) == list(range(90))
+    ),
+    "executor": (
+        40,
+        """
+        from concurrent.futures import ProcessPoolExecutor
+        with ProcessPoolExecutor(2, mp_context=context) as pool:
+            list(pool.map(worker, range(0, 40, 10)))
+        """,
+    ),
+}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_executors_are_complete(method, runner):
-    record(
-        runner,
-        f"""
-        from concurrent.futures import ProcessPoolExecutor
-        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("{method}")) as pool:
-            list(pool.map(worker, range(0, 40, 10)))
-        """,
-    )
-    assert steps(runner) == list(range(40))
+@pytest.mark.parametrize("way", WAYS)
+def test_processes_of_every_kind_are_complete(way, method, runner):
+    total, program = WAYS[way]
+    record(runner, f'context = multiprocessing.get_context("{method}")\n' + textwrap.dedent(program))
+    assert steps(runner) == list(range(total))
 
 
 def test_decorated_functions_can_be_sent_to_workers(runner):

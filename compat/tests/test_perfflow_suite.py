@@ -1,7 +1,7 @@
 """What PerfFlowAspect's own tests of its Python module ask, in the same steps.
 
 `perfflow_suite/case.sh` has the steps, `cases.json` the cases. Those of woven C++ programs are in the same file;
-crates/testkit runs them.
+crates/suite runs them.
 """
 
 import json

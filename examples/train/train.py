@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A training job in miniature: generate samples, load them in worker processes, train, write checkpoints.
 
-Standard library only, and the same output on every run. It does its I/O the way real jobs do: many small sample
-files read in shuffled order by forked workers, batches sent back through pipes, sharded checkpoints that are
-written, synced and renamed into place.
+Nothing but the standard library and annotations, and the same output on every run. It does its I/O the way real jobs do: many
+small sample files read in shuffled order by forked workers, batches sent back through pipes, sharded checkpoints that are written,
+synced and renamed into place. `weftline.ai` gives the parts of the loop the names that reports know.
 """
 
 import argparse
@@ -15,6 +15,8 @@ import random
 import struct
 from pathlib import Path
 
+from weftline import ai
+
 FEATURES = 16
 SAMPLE_BYTES = 8192
 BATCH = 16
@@ -23,6 +25,10 @@ SHARD_BYTES = 256 * 1024
 HEADER = struct.Struct(f"<{FEATURES + 1}f")
 # Batches a worker may be ahead of the trainer.
 PREFETCH = 2
+# How much work it is to decode a sample: more than the workers can do while the model computes.
+DECODING = 150
+# How often the model goes over a batch.
+PASSES = 40
 
 
 def generate(directory: Path, count: int) -> None:
@@ -38,11 +44,12 @@ def generate(directory: Path, count: int) -> None:
         (folder / f"sample-{number:05}.bin").write_bytes(HEADER.pack(label, *features) + payload)
 
 
+@ai.data.item
 def load(path: Path) -> tuple[float, list[float]]:
-    """Reads one sample; the payload's checksum stands for the decoding that a real loader does."""
+    """Reads one sample; checksums of the payload stand for the decoding that a real loader does."""
     raw = path.read_bytes()
     label, *features = HEADER.unpack_from(raw)
-    if sum(raw) == 0:
+    if not all(sum(raw[start % 7 :: 7]) for start in range(DECODING)):
         raise ValueError(f"{path}: empty sample")
     return label, features
 
@@ -81,20 +88,24 @@ class Loader:
                 raise RuntimeError(f"loader worker ended with {process.exitcode}")
 
 
+@ai.compute.step
 def step(weights: list[float], batch: list[tuple[float, list[float]]], rate: float) -> float:
-    """One step of gradient descent on a linear model; returns the batch's mean squared error."""
-    gradient = [0.0] * FEATURES
+    """Steps of gradient descent on a linear model; returns the batch's mean squared error at the end."""
     loss = 0.0
-    for label, features in batch:
-        error = sum(weight * value for weight, value in zip(weights, features)) - label
-        loss += error * error
-        for index, value in enumerate(features):
-            gradient[index] += 2 * error * value
-    for index in range(FEATURES):
-        weights[index] -= rate * gradient[index] / len(batch)
+    for _ in range(PASSES):
+        gradient = [0.0] * FEATURES
+        loss = 0.0
+        for label, features in batch:
+            error = sum(weight * value for weight, value in zip(weights, features)) - label
+            loss += error * error
+            for index, value in enumerate(features):
+                gradient[index] += 2 * error * value
+        for index in range(FEATURES):
+            weights[index] -= rate * gradient[index] / len(batch)
     return loss / len(batch)
 
 
+@ai.checkpoint.capture
 def checkpoint(directory: Path, epoch: int, weights: list[float]) -> None:
     """Writes the model in shards, each synced and renamed into place, and a manifest last."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -128,10 +139,11 @@ def main() -> None:
 
     weights = [0.0] * FEATURES
     for epoch in range(1, options.epochs + 1):
-        random.Random(epoch).shuffle(paths)
-        loader = Loader(paths, options.workers)
-        losses = [step(weights, batch, rate=0.05) for batch in loader]
-        checkpoint(options.directory / "checkpoints", epoch, weights)
+        with ai.pipeline.epoch(epoch=epoch):
+            random.Random(epoch).shuffle(paths)
+            loader = Loader(paths, options.workers)
+            losses = [step(weights, batch, rate=0.005) for batch in ai.dataloader.fetch.iter(loader, epoch=epoch)]
+            checkpoint(options.directory / "checkpoints", epoch, weights)
         print(f"epoch {epoch}: loss {sum(losses) / len(losses):.4f} over {len(losses)} batches", flush=True)
 
 

@@ -65,7 +65,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else { return };
     let unit_ns = [1, 1000, 1_000_000, 1_000_000_000][usize::from(choice & 3)];
     let own = choice & 4 != 0;
-    let reading = Reading { own, unit_ns: if own { 1000 } else { unit_ns } };
+    let reading = if own { Reading::own() } else { Reading { unit_ns, ..Reading::default() } };
     let last = choice & 8 != 0;
     let expected = found(&mut Quick::careful(reading), text, last);
     let mut quick = Quick::new(reading);

@@ -49,7 +49,7 @@ class CheckTrace(unittest.TestCase):
 
     def test_lists_of_perfflowaspect(self):
         """As the original and its stand-in write them: open; and closed, as `log-close=True` wants them."""
-        fixtures = CHECK.parents[2] / "crates/standalone/tests/fixtures/perfflow"
+        fixtures = CHECK.parents[2] / "crates/dropin/tests/fixtures/perfflow"
         for name, slices in (("c-smoketest_verbose", 12), ("python-smoketest_compact", 12)):
             text = (fixtures / f"{name}.pfw").read_text()
             self.assertTrue(text.endswith(",\n"))

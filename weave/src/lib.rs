@@ -32,7 +32,7 @@ use std::ffi::{c_char, c_int};
 use std::path::Path;
 
 use crate::llvm::{Module, PassBuilder};
-use crate::plan::Wishes;
+use crate::plan::WeaveOptions;
 use crate::rules::Rules;
 use crate::runtime::{Abi, Runtime};
 
@@ -90,8 +90,8 @@ fn weave(module: Module) -> Result<bool, String> {
         "" => Rules::default(),
         path => Rules::load(Path::new(path))?,
     };
-    let wishes = Wishes { rules, all: llvm::weft_shim_option_all() as usize };
-    let woven = plan::of(module, &wishes);
+    let options = WeaveOptions { rules, all: llvm::weft_shim_option_all() as usize };
+    let woven = plan::of(module, &options);
     if woven.is_empty() {
         return Ok(false);
     }

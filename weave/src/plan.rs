@@ -24,7 +24,7 @@ pub(crate) struct Woven {
 
 /// What the options say.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct WeaveOptions {
     pub(crate) rules: Rules,
     /// Weave every function with at least so many instructions; 0 for none.
     pub(crate) all: usize,
@@ -69,14 +69,14 @@ fn text_at(pointer: Value) -> Option<String> {
 }
 
 /// The functions of the module that are to be woven. Annotations that cannot be followed are told as warnings.
-pub(crate) fn of(module: Module, wishes: &Wishes) -> Vec<Woven> {
+pub(crate) fn of(module: Module, options: &WeaveOptions) -> Vec<Woven> {
     let resolvers: HashSet<Value> =
         std::iter::successors(llvm::LLVMGetFirstGlobalIFunc(module), |ifunc| llvm::LLVMGetNextGlobalIFunc(*ifunc))
             .filter_map(|ifunc| llvm::LLVMGetGlobalIFuncResolver(ifunc))
             .map(llvm::stripped)
             .collect();
     let mut woven = annotated(module, &resolvers);
-    if wishes.all == 0 && wishes.rules == Rules::default() {
+    if options.all == 0 && options.rules == Rules::default() {
         return woven;
     }
     let known: HashSet<Value> = woven.iter().map(|woven| woven.function).collect();
@@ -87,7 +87,7 @@ pub(crate) fn of(module: Module, wishes: &Wishes) -> Vec<Woven> {
             // What `__attribute__((no_profile_instrument_function))` becomes: whoever writes it means us as well.
             && !llvm::has_attribute(function, "noprofile");
         if is_candidate {
-            woven.extend(by_wish(function, &file, wishes));
+            woven.extend(by_wish(function, &file, options));
         }
     }
     woven
@@ -176,7 +176,7 @@ fn is_generated(symbol: &str) -> bool {
         .any(|start| symbol.starts_with(start))
 }
 
-fn by_wish(function: Value, file: &str, wishes: &Wishes) -> Option<Woven> {
+fn by_wish(function: Value, file: &str, options: &WeaveOptions) -> Option<Woven> {
     let symbol = llvm::name(function);
     if is_generated(&symbol) {
         return None;
@@ -186,11 +186,11 @@ fn by_wish(function: Value, file: &str, wishes: &Wishes) -> Option<Woven> {
         .filter(|instruction| llvm::weft_shim_call_traits(*instruction) & llvm::traits::DEBUG == 0)
         .count();
     let candidate = Candidate { name: &name, symbol: &symbol, file, instructions };
-    if wishes.rules.excludes(&candidate) {
+    if options.rules.excludes(&candidate) {
         return None;
     }
-    let large_enough = || (wishes.all != 0 && instructions >= wishes.all).then(Annotation::default);
-    let asked = wishes.rules.find(&candidate).or_else(large_enough)?;
+    let large_enough = || (options.all != 0 && instructions >= options.all).then(Annotation::default);
+    let asked = options.rules.find(&candidate).or_else(large_enough)?;
     let line = llvm::LLVMGetSubprogram(function).map_or(0, |place| llvm::LLVMDISubprogramGetLine(place));
     Some(Woven { function, symbol, name, asked, line })
 }

@@ -2,6 +2,7 @@
 //!
 //! A rule reads the tree and returns what it found; nothing stops at the first finding, so one run shows all of them.
 
+mod calls;
 mod dependencies;
 mod features;
 mod library;
@@ -31,10 +32,11 @@ impl Finding {
 
 type Rule = fn() -> Result<Vec<Finding>, String>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 8] = [
     ("sources", sources::check),
     ("unsafe code", unsafety::check),
     ("dependencies", dependencies::check),
+    ("calls by name", calls::check),
     ("one feature set", features::check),
     ("environment variables", variables::check),
     ("versions", versions::check),

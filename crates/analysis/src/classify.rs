@@ -1,23 +1,24 @@
 //! What an event is: I/O category, size, size bin, effective category, and whether it is to be left out.
 //!
 //! All of it follows from strings (names, categories, paths), so [`Classes`] looks at every string of a run once and answers by id;
-//! kernels do no string work per row. [`Rules`] are data: the default is the table that DFAnalyzer has, and names that it does not know.
+//! kernels do no string work per row. What calls do is in the table of calls (`weftline_calls`), whose categories are those of DFAnalyzer; the
+//! [`Rules`] are data.
 
-mod names;
+mod activity;
 mod size;
 
 use rustc_hash::FxHashMap;
+use weftline_calls::{Activity, Flow, Operation, find};
 use weftline_index::Dictionary;
 
-pub use names::{IoCat, OTHER_NAMES, io_table};
+pub(crate) use activity::Activities;
 pub use size::{SIZE_BINS, SizeKind, bin_label, bin_of, member_integer};
+pub use weftline_calls::IoCat;
 
 /// How events are classified. All of it can be replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Names → I/O category; only in categories of [`Rules::io_categories`], others are [`IoCat::Other`].
-    pub io: FxHashMap<String, IoCat>,
-    /// Categories (lower case) whose events are I/O calls.
+    /// Categories (lower case) whose events are I/O calls; those of others are [`IoCat::Other`], whatever their names.
     pub io_categories: Vec<String>,
     /// A path that contains the first text appends the second to an I/O category, in this order.
     pub suffixes: Vec<(String, String)>,
@@ -82,7 +83,6 @@ fn owned(texts: &[&str]) -> Vec<String> {
 impl Default for Rules {
     fn default() -> Self {
         Rules {
-            io: io_table().map(|(name, category)| (name.to_owned(), category)).collect(),
             io_categories: owned(&["posix", "stdio"]),
             suffixes: SUFFIXES.iter().map(|(part, suffix)| ((*part).to_owned(), (*suffix).to_owned())).collect(),
             ignored_files: owned(&IGNORED_FILES),
@@ -131,11 +131,18 @@ pub fn contains_pattern(text: &str, pattern: &str) -> bool {
         })
 }
 
+/// What a call of this name does, in a category of I/O.
+pub fn operation_of(name: &str) -> Operation {
+    find(name).map_or(Operation::Other, |call| call.operation)
+}
+
 /// What the rules say of every id of a run.
 #[derive(Debug, Clone)]
 pub struct Classes {
-    io: Vec<IoCat>,
+    operations: Vec<Operation>,
+    activities: Activities,
     open_like: Vec<bool>,
+    close_like: Vec<bool>,
     ignored_name: Vec<bool>,
     ignored_file: Vec<bool>,
     file_bits: Vec<u8>,
@@ -160,8 +167,10 @@ impl Classes {
     /// Looks at all strings of a run.
     pub fn new(rules: &Rules, dictionary: &Dictionary) -> Classes {
         let mut classes = Classes {
-            io: Vec::with_capacity(dictionary.names.len()),
+            operations: Vec::with_capacity(dictionary.names.len()),
+            activities: Activities::new(dictionary),
             open_like: Vec::with_capacity(dictionary.names.len()),
+            close_like: Vec::with_capacity(dictionary.names.len()),
             ignored_name: Vec::with_capacity(dictionary.names.len()),
             ignored_file: Vec::with_capacity(dictionary.files.len()),
             file_bits: Vec::with_capacity(dictionary.files.len()),
@@ -171,8 +180,10 @@ impl Classes {
             label_ids: FxHashMap::default(),
         };
         for name in dictionary.names.iter() {
-            classes.io.push(rules.io.get(name).copied().unwrap_or(IoCat::Other));
-            classes.open_like.push(name.to_lowercase().contains("open"));
+            classes.operations.push(operation_of(name));
+            let lower = name.to_lowercase();
+            classes.open_like.push(lower.contains("open"));
+            classes.close_like.push(lower.contains("close"));
             classes.ignored_name.push(rules.ignores_name(name));
         }
         let mut seen = [false; 256];
@@ -216,21 +227,49 @@ impl Classes {
         id
     }
 
+    /// What an I/O call does, by its name and category.
+    #[inline]
+    pub fn operation(&self, cat: u32, name: u32) -> Operation {
+        if self.cats[cat as usize].is_io { self.operations[name as usize] } else { Operation::Other }
+    }
+
     /// The I/O category of an event by its name and category.
     #[inline]
     pub fn io_cat(&self, cat: u32, name: u32) -> IoCat {
-        if self.cats[cat as usize].is_io { self.io[name as usize] } else { IoCat::Other }
+        self.operation(cat, name).io_cat()
     }
 
     /// Where the size of an event comes from.
     #[inline]
     pub fn size_kind(&self, cat: u32, name: u32) -> SizeKind {
-        match (self.cats[cat as usize].is_io, self.io[name as usize]) {
-            (true, IoCat::Read | IoCat::Write) => SizeKind::Returned,
-            (true, _) => SizeKind::None,
+        match (self.cats[cat as usize].is_io, self.operations[name as usize].flow()) {
+            (true, Flow::None) => SizeKind::None,
+            (true, _) => SizeKind::Returned,
             (false, _) if self.open_like[name as usize] => SizeKind::Summed,
             (false, _) => SizeKind::Image,
         }
+    }
+
+    /// Whether a span of a program's own says again how large a sample is that another one has read: it closes that. DFAnalyzer counts both, and so do
+    /// views.
+    pub(crate) fn repeats_size(&self, cat: u32, name: u32) -> bool {
+        !self.cats[cat as usize].is_io && self.close_like[name as usize]
+    }
+
+    /// What a thread does during an event, if it is a call.
+    #[inline]
+    pub(crate) fn activity(&self, cat: u32, name: u32, file: Option<u32>) -> Option<Activity> {
+        self.activities.of(name, cat, file)
+    }
+
+    /// Whether events of a category are calls, of I/O or not.
+    pub(crate) fn is_of_calls(&self, cat: u32) -> bool {
+        self.activities.is_of_calls(cat)
+    }
+
+    /// Whether a file has content of its own: it is no pipe, socket, terminal or file of the kernel.
+    pub(crate) fn has_content(&self, file: u32) -> bool {
+        self.activities.has_content(file)
     }
 
     /// Whether events of a category are I/O calls.

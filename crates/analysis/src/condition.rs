@@ -10,9 +10,9 @@ mod parse;
 use std::sync::Arc;
 
 use thiserror::Error;
-use weftline_format::quick::INTEGERS;
+use weftline_index::Filter;
 use weftline_index::filter::RowTest;
-use weftline_index::{Column, Filter};
+use weftline_index::schema::{self, EVENTS, EventColumn, Kind, Source};
 
 /// A condition that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -24,25 +24,6 @@ pub struct ConditionError {
     pub at: usize,
     /// What is wrong.
     pub why: String,
-}
-
-/// A column of texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextColumn {
-    Name,
-    Cat,
-    Path,
-    Host,
-    Phase,
-}
-
-/// A column of integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NumberColumn {
-    Stored(Column),
-    End,
-    Pid,
-    Rank,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +41,8 @@ enum Node {
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>),
-    Text(TextColumn, TextTest),
-    Number(NumberColumn, NumberTest),
+    Text(Source, TextTest),
+    Number(Source, NumberTest),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -88,9 +69,25 @@ pub struct Condition {
 
 /// The columns that a condition may speak of.
 pub fn columns() -> Vec<&'static str> {
-    let mut names = vec!["name", "cat", "path", "host", "ph", "ts_ns", "dur_ns", "end_ns", "pid", "tid", "rank", "id"];
-    names.extend(INTEGERS);
-    names
+    EVENTS.iter().chain([&END]).filter(|column| operand(column).is_some()).map(|column| column.name).collect()
+}
+
+/// The end of a span is not among the columns of all events.
+const END: EventColumn = schema::column("end_ns");
+
+/// What a column is to a condition; nothing for those that are a whole JSON object.
+fn operand(column: &EventColumn) -> Option<Operand> {
+    match column.kind {
+        Kind::Word => Some(Operand::Text(column.source)),
+        Kind::Integer => Some(Operand::Number(column.source)),
+        Kind::Real | Kind::Text => None,
+    }
+}
+
+/// What is compared.
+enum Operand {
+    Text(Source),
+    Number(Source),
 }
 
 impl Condition {
@@ -105,17 +102,17 @@ impl Condition {
             let Node::Text(column, test) = node else { continue };
             let test = test.clone();
             match column {
-                TextColumn::Name => filter.names = Some(Arc::new(move |text| test.holds(Some(text)) == Some(true))),
-                TextColumn::Cat => {
+                Source::Name => filter.names = Some(Arc::new(move |text| test.holds(Some(text)) == Some(true))),
+                Source::Cat => {
                     filter.cats = Some(Arc::new(move |text| test.holds(Some(&text.to_lowercase())) == Some(true)));
                 }
-                TextColumn::Path => filter.files = Some(Arc::new(move |path| test.holds(path) == Some(true))),
-                TextColumn::Host => {
+                Source::Path => filter.files = Some(Arc::new(move |path| test.holds(path) == Some(true))),
+                Source::Host => {
                     filter.processes = Some(Arc::new(move |process| {
                         test.holds((!process.host.is_empty()).then_some(process.host.as_str())) == Some(true)
                     }));
                 }
-                TextColumn::Phase => {}
+                _ => {}
             }
         }
         let node = self.node.clone();

@@ -29,6 +29,16 @@ pub enum AnalysisError {
         /// What there is.
         known: String,
     },
+    /// Strings that Arrow's arrays cannot hold.
+    #[error(
+        "the run has {bytes} bytes of {what}, more than a column can hold; leave that column out, or ask for a part of the run"
+    )]
+    TooLong {
+        /// Which strings.
+        what: &'static str,
+        /// Their size.
+        bytes: usize,
+    },
     /// A file of the user could not be read.
     #[error("{}: {why}", path.display())]
     File {

@@ -3,8 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `calls` | what a recorded call or span is to the rules |
-//! | `evidence` | sums per process, file and operation; lifetimes; intervals: one parallel pass |
-//! | `sequences` | jumps, re-reads, idle seeks: one pass in order, with bounded memory |
+//! | `evidence` | sums per process, file and operation; lifetimes; intervals: a part of the report's pass |
+//! | `sequences` | jumps, re-reads, idle seeks: followed in order during that pass, with bounded memory |
+//! | `tally`, `times` | the sums; the times of threads and whom they waited for |
+//! | `dominant`, `programs`, `training` | what most of the wall time went to; processes by program; accelerator utilisation |
+//! | `headline` | all of it in one sentence |
 //! | `weigh` | whether something matters, and how much: the same measure for all rules |
 //! | `rules` | the rules, one function each, and their table |
 //! | `custom`, `expression`, `metrics` | rules that users write in YAML, and what they can ask for |
@@ -17,15 +20,21 @@
 mod calls;
 mod custom;
 pub mod document;
+mod dominant;
 mod evidence;
 mod expression;
+mod headline;
 mod metrics;
+mod programs;
 mod roles;
 mod rules;
 mod sequences;
+mod tally;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod thresholds;
+mod times;
+mod training;
 mod weigh;
 mod yaml;
 
@@ -34,10 +43,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use thiserror::Error;
-use weftline_index::{IndexError, Run};
+use weftline_index::{Filter, IndexError, Run};
 
+pub use dominant::{Class, Wait, WallTime};
+pub(crate) use evidence::{Evidence, Gathering, State};
+pub use programs::ProgramRow;
 pub use rules::{RuleInfo, rules};
+pub(crate) use sequences::Sequences;
 pub use thresholds::{Config, Threshold, thresholds};
+pub use training::Training;
 
 /// Why there is no verdict.
 #[derive(Debug, Error)]
@@ -134,6 +148,16 @@ pub struct Who {
     pub program: String,
 }
 
+impl fmt::Display for Who {
+    /// `python3 train.py (rank 3, pid 812 on node7)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = if self.program.is_empty() { "process" } else { &self.program };
+        let rank = self.rank.map(|rank| format!("rank {rank}, ")).unwrap_or_default();
+        let host = if self.host.is_empty() { String::new() } else { format!(" on {}", self.host) };
+        write!(f, "{program} ({rank}pid {}{host})", self.pid)
+    }
+}
+
 /// Where it happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
@@ -153,18 +177,20 @@ pub struct Place {
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Stake {
-    /// Time that the calls or waits took together, over all processes.
+pub struct Impact {
+    /// Wall time that the calls or waits cost the process that matters; of several ranks, the one that they cost most.
     pub time_ns: i64,
-    /// The part of the job's time that this is, between 0 and 1.
+    /// The part of the job's wall time that this is, between 0 and 1.
     pub share: f64,
+    /// Time that they took together, added up over threads and processes.
+    pub sum_ns: i64,
     /// Bytes that they moved, or that are missing.
     pub bytes: u64,
     /// How many there are.
     pub calls: u64,
 }
 
-impl Stake {
+impl Impact {
     /// The time in seconds.
     pub fn seconds(&self) -> f64 {
         self.time_ns as f64 / 1e9
@@ -188,7 +214,7 @@ pub struct Finding {
     #[serde(rename = "where")]
     pub place: Place,
     /// What could be had.
-    pub at_stake: Stake,
+    pub at_stake: Impact,
     /// What to do.
     pub advice: String,
     /// SQL for `weft query` that shows it again.
@@ -211,6 +237,18 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Rules that could not be asked, and why.
     pub skipped: Vec<Skipped>,
+    /// How many rules were asked.
+    pub checked: usize,
+    /// Where the wall time went; nothing where no span has a length, or where only some of the events were looked at.
+    pub wall: Option<WallTime>,
+    /// The wall time of what was looked at, ns.
+    pub wall_ns: u64,
+    /// Only some of the events were looked at, whatever their time: nobody can say from them what the rest of the time went to.
+    pub partial: bool,
+    /// How well accelerators were used; nothing where no loop tells its steps.
+    pub training: Option<Training>,
+    /// Its processes by program.
+    pub programs: Vec<ProgramRow>,
 }
 
 impl Verdict {
@@ -220,11 +258,17 @@ impl Verdict {
     }
 }
 
-/// Asks all rules.
+/// Asks all rules about a whole run, in a pass of their own. A report asks them in its own pass: [`crate::pass`].
 pub fn findings(run: &Run, config: &Config) -> Result<Verdict, FindingsError> {
-    let evidence = evidence::Evidence::gather(run, config)?;
-    let sequences = sequences::Sequences::gather(run, &evidence, config)?;
-    let mut found = rules::ask(run, &evidence, &sequences, config);
+    run.prepare()?;
+    let (evidence, sequences) = Gathering::new(run, config, Filter::default()).alone(run)?;
+    Ok(judge(run, &evidence, &sequences, config))
+}
+
+/// What the rules say of what was gathered.
+pub(crate) fn judge(run: &Run, evidence: &Evidence, sequences: &Sequences, config: &Config) -> Verdict {
+    let wall = if evidence.partial { None } else { WallTime::of(evidence) };
+    let mut found = rules::ask(run, evidence, sequences, config, wall.as_ref());
     let mut skipped = config.skipped.clone();
     if sequences.unfollowed > 0 {
         skipped.push(Skipped {
@@ -236,7 +280,7 @@ pub fn findings(run: &Run, config: &Config) -> Result<Verdict, FindingsError> {
         });
     }
     if !config.custom.is_empty() {
-        let tables = metrics::tables(&evidence, &sequences);
+        let tables = metrics::tables(evidence, sequences);
         custom::ask(&config.custom, &tables, config, &mut found, &mut skipped);
     }
     found.sort_by(|a, b| {
@@ -244,5 +288,15 @@ pub fn findings(run: &Run, config: &Config) -> Result<Verdict, FindingsError> {
         worse.then_with(|| (&a.rule, &a.what).cmp(&(&b.rule, &b.what)))
     });
     skipped.sort_by(|a, b| (&a.rule, &a.why).cmp(&(&b.rule, &b.why)));
-    Ok(Verdict { findings: found, skipped })
+    let checked = rules().iter().filter(|rule| !config.is_off(rule.id)).count() + config.custom.len();
+    Verdict {
+        findings: found,
+        skipped,
+        checked,
+        wall_ns: evidence.wall_ns.max(evidence.breakdown.wall_ns),
+        wall,
+        partial: evidence.partial,
+        training: evidence.training,
+        programs: programs::rows(evidence),
+    }
 }

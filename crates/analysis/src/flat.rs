@@ -10,7 +10,8 @@ use crate::hlm::{RowKey, ViewType, add_keys};
 use crate::layers::Layer;
 use crate::statistics::{ratio, seconds};
 use crate::summary::{Wall, WallTimes};
-use crate::table::{ColumnValues, Table};
+use crate::table::Table;
+use crate::units::Unit;
 use crate::views::Views;
 
 type Numbers = Vec<Option<f64>>;
@@ -29,9 +30,9 @@ pub fn flat_view(views: &Views<'_>, layers: &[Layer], view: ViewType, wall: Opti
     add_keys(&mut table, view.name(), places.keys().map(Some));
     for (layer, one) in layers.iter().zip(&all) {
         let to: Vec<usize> = one.rows.iter().map(|row| places[row]).collect();
-        for (name, values) in one.table(&format!("{}_", layer.name)).columns.into_iter().skip(1) {
-            table.columns.push((name, spread(values, &to, places.len())));
-        }
+        let mut from = vec![None; places.len()];
+        to.iter().enumerate().for_each(|(row, place)| from[*place] = Some(row));
+        table.columns.extend(one.table(&format!("{}_", layer.name)).spread(&from).columns.into_iter().skip(1));
     }
     let time = if view.is_process_based() { "time_sum" } else { "time_proc_max" };
     let size = if view.is_process_based() { "size_sum" } else { "size_proc_max" };
@@ -57,20 +58,6 @@ pub fn flat_view(views: &Views<'_>, layers: &[Layer], view: ViewType, wall: Opti
         maker.wall(&mut table, wall, &places, &unknown);
     }
     table
-}
-
-/// Values at their places among more rows.
-fn spread(values: ColumnValues, to: &[usize], rows: usize) -> ColumnValues {
-    fn at<T: Clone>(values: Vec<Option<T>>, to: &[usize], rows: usize) -> Vec<Option<T>> {
-        let mut all = vec![None; rows];
-        values.into_iter().zip(to).for_each(|(value, place)| all[*place] = value);
-        all
-    }
-    match values {
-        ColumnValues::Int(values) => ColumnValues::Int(at(values, to, rows)),
-        ColumnValues::Float(values) => ColumnValues::Float(at(values, to, rows)),
-        ColumnValues::Text(values) => ColumnValues::Text(at(values, to, rows)),
-    }
 }
 
 fn numbers(table: &Table, column: &str) -> Numbers {
@@ -113,25 +100,31 @@ impl Maker<'_> {
             let column = |table: &Table, name: &str| numbers(table, &format!("{prefix}{name}"));
             let [time, size] = [self.time, self.size].map(|name| column(table, name));
             let [count, time_sum, size_sum] = ["count_sum", "time_sum", "size_sum"].map(|name| column(table, name));
-            let mut add = |name: &str, values: Numbers| table.floats(format!("{prefix}{name}"), values.into_iter());
+            let mut add = |name: &str, unit: Unit, values: Numbers| {
+                table.floats(format!("{prefix}{name}"), unit, values.into_iter());
+            };
             let counts = share_of_total(&count);
             let times = share_of_total(&time);
             let slope = share(&times, &counts);
-            add("count_frac_total", counts);
-            add("time_proc_frac_total", times);
-            add("size_proc_frac_total", share_of_total(&size));
-            add("time_call_frac_total", share_of_total(&time_sum));
-            add("size_call_frac_total", share_of_total(&size_sum));
-            add("ops_percentile", percentile_ranks(&slope));
-            add("ops_slope", slope);
+            add("count_frac_total", Unit::Share, counts);
+            add("time_proc_frac_total", Unit::Share, times);
+            add("size_proc_frac_total", Unit::Share, share_of_total(&size));
+            add("time_call_frac_total", Unit::Share, share_of_total(&time_sum));
+            add("size_call_frac_total", Unit::Share, share_of_total(&size_sum));
+            add("ops_percentile", Unit::Share, percentile_ranks(&slope));
+            add("ops_slope", Unit::Number, slope);
             // A part of a layer has the layer for its parent.
             let parent = if place == 0 { layer.parent.as_deref() } else { Some(&*layer.name) };
             for (whole, called) in [(Some(boundary.as_str()), boundary.as_str()), (parent, "parent")] {
                 let Some(whole) = whole.filter(|whole| place > 0 || *whole != layer.name) else { continue };
                 let of = |table: &Table, name: &str| numbers(table, &format!("{whole}_{name}"));
                 let (proc, call) = (of(table, self.time), of(table, "time_sum"));
-                table.floats(format!("{prefix}time_proc_frac_{called}"), share(&time, &proc).into_iter());
-                table.floats(format!("{prefix}time_call_frac_{called}"), share(&time_sum, &call).into_iter());
+                table.floats(format!("{prefix}time_proc_frac_{called}"), Unit::Share, share(&time, &proc).into_iter());
+                table.floats(
+                    format!("{prefix}time_call_frac_{called}"),
+                    Unit::Share,
+                    share(&time_sum, &call).into_iter(),
+                );
             }
         }
     }
@@ -151,20 +144,20 @@ impl Maker<'_> {
         let compute = place("compute");
         for (at, layer) in self.layers.iter().enumerate() {
             let name = &layer.name;
-            table.floats(format!("{name}_time_union"), unions[at].iter().copied());
+            table.floats(format!("{name}_time_union"), Unit::Seconds, unions[at].iter().copied());
             let mut with_shares = |prefix: &str, values: Numbers| {
-                let mut add = |suffix: &str, values: Numbers| {
-                    table.floats(format!("{prefix}_{name}_time_union{suffix}"), values.into_iter());
+                let mut add = |suffix: &str, unit: Unit, values: Numbers| {
+                    table.floats(format!("{prefix}_{name}_time_union{suffix}"), unit, values.into_iter());
                 };
-                add("_frac_self", share(&values, &unions[at]));
-                add("_frac_total", share_of_total(&values));
+                add("_frac_self", Unit::Share, share(&values, &unions[at]));
+                add("_frac_total", Unit::Share, share_of_total(&values));
                 if let Some(parent) = layer.parent.as_deref().and_then(place) {
-                    add("_frac_parent", share(&values, &unions[parent]));
+                    add("_frac_parent", Unit::Share, share(&values, &unions[parent]));
                 }
                 if at > 0 {
-                    add(&format!("_frac_{}", self.layers[0].name), share(&values, &unions[0]));
+                    add(&format!("_frac_{}", self.layers[0].name), Unit::Share, share(&values, &unions[0]));
                 }
-                add("", values);
+                add("", Unit::Seconds, values);
             };
             let below = (0..self.layers.len()).filter(|other| self.layers[*other].parent.as_deref() == Some(name));
             let needed: Vec<usize> = below.chain([at]).collect();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use weftline_index::{Dictionary, Filter, Run};
 
 pub use cell::{Cell, Stats, Sums, Unknown, Values};
-pub use labels::{Labels, directory_of, host_text, path_pattern};
+pub use labels::{Labels, directory_of, host_text, path_pattern, process_labels};
 pub use scan::{NO_NUMBER, NONE};
 pub use table::{Groups, Shard};
 
@@ -221,7 +221,7 @@ impl GroupBy {
         classes: Arc<Classes>,
         origin: i64,
     ) -> Grouped<C> {
-        let meanings: Vec<Meaning> =
+        let name_table: Vec<Meaning> =
             self.keys.iter().map(|key| Meaning::new(*key, pass, &dictionary, &classes)).collect();
         let width = self.keys.iter().map(|key| key.words()).sum();
         let (cat, name) = (pass.at(Part::Cat), pass.at(Part::Name));
@@ -241,7 +241,7 @@ impl GroupBy {
                 settle_size(cell, from[at], classes.size_kind(from[cat], from[name]));
             }
             let mut rest = to;
-            for meaning in &meanings {
+            for meaning in &name_table {
                 let (mine, others) = rest.split_at_mut(meaning.key.words());
                 meaning.write(from, mine, &|cat| classes.effective_cat(cat, file_class as u8), &|cat, name| {
                     classes.io_cat(cat, name) as u32
@@ -252,12 +252,14 @@ impl GroupBy {
         };
         let mut groups = groups;
         // Where every word has a meaning of its own, groups stay what they are.
-        let same =
-            !self.ignore && width == groups.width && size_from.is_none() && meanings.iter().all(Meaning::is_one_to_one);
+        let same = !self.ignore
+            && width == groups.width
+            && size_from.is_none()
+            && name_table.iter().all(Meaning::is_one_to_one);
         if same {
             groups.relabel(|words| {
                 let mut at = 0;
-                for meaning in &meanings {
+                for meaning in &name_table {
                     if let Some(labels) = &meaning.labels {
                         words[at] = labels.label(words[at]);
                     }
@@ -267,7 +269,7 @@ impl GroupBy {
         } else {
             groups = groups.regroup(width, rekey);
         }
-        let labels = meanings.into_iter().map(|meaning| meaning.labels).collect();
+        let labels = name_table.into_iter().map(|meaning| meaning.labels).collect();
         Grouped { keys: self.keys.clone(), groups, labels, dictionary, classes, origin, width_ns: self.width_ns }
     }
 }

@@ -10,8 +10,8 @@ use weftline_index::{Filter, Run};
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS, bin_label};
 use crate::group::{Cell as _, GroupBy, Grouped, Groups, Key, KeyOfIds, KeyValue, Stats, directory_of, path_pattern};
 use crate::profiles::totals::Totals;
-use crate::statistics::seconds;
 use crate::table::{Table, clamp};
+use crate::units::Unit;
 use crate::{AnalysisError, Result};
 
 /// What a row of a view is.
@@ -352,28 +352,37 @@ impl Hlm {
         }
         let sorted = || order.iter().map(|group| &rows[*group]);
         table.texts("cat", sorted().map(|row| Some(row.cat.to_owned())));
-        table.ints("io_cat", sorted().map(|row| Some(row.io_cat as i64)));
+        table.ints("io_cat", Unit::Id, sorted().map(|row| Some(row.io_cat as i64)));
         // DFAnalyzer names this column and never fills it; kept so that its tables compare.
-        table.ints("acc_pat", sorted().map(|_| Some(0)));
+        table.ints("acc_pat", Unit::Id, sorted().map(|_| Some(0)));
         table.texts("func_name", sorted().map(|row| Some(row.name.to_owned())));
         let stats = || sorted().map(|row| row.stats);
-        table.floats("time", stats().map(|stats| Some(seconds(stats.dur))));
-        table.ints("count", stats().map(|stats| Some(clamp(stats.count))));
-        table.ints("size", stats().map(|stats| Some(clamp(stats.size))));
-        table.floats("time_sq", stats().map(|stats| stats.dur_sq().map(|sum| sum as f64 / 1e18)));
-        table.floats("size_sq", stats().map(|stats| stats.size_sq().map(|sum| sum as f64)));
-        table.floats("time_call_min", stats().map(|stats| stats.dur_range().map(|range| seconds(range.0.into()))));
-        table.floats("time_call_max", stats().map(|stats| stats.dur_range().map(|range| seconds(range.1.into()))));
-        table.ints("size_call_min", stats().map(|stats| stats.size_min().map(clamp)));
-        table.ints("size_call_max", stats().map(|stats| stats.size_max().map(clamp)));
+        table.times("time", stats().map(|stats| Some(stats.dur)));
+        table.ints("count", Unit::Count, stats().map(|stats| Some(clamp(stats.count))));
+        table.ints("size", Unit::Bytes, stats().map(|stats| Some(clamp(stats.size))));
+        table.floats("time_sq", Unit::Number, stats().map(|stats| stats.dur_sq().map(|sum| sum as f64 / 1e18)));
+        table.floats("size_sq", Unit::Number, stats().map(|stats| stats.size_sq().map(|sum| sum as f64)));
+        table.times("time_call_min", stats().map(|stats| stats.dur_range().map(|range| range.0.into())));
+        table.times("time_call_max", stats().map(|stats| stats.dur_range().map(|range| range.1.into())));
+        table.ints("size_call_min", Unit::Bytes, stats().map(|stats| stats.size_min().map(clamp)));
+        table.ints("size_call_max", Unit::Bytes, stats().map(|stats| stats.size_max().map(clamp)));
         for bin in 0..SIZE_BINS {
             table.ints(
                 format!("size_bin_{}", bin_label(bin)),
+                Unit::Count,
                 stats().map(|stats| stats.bins().map(|bins| clamp(bins[bin]))),
             );
         }
-        table.ints("offset_min", stats().map(|stats| (stats.offset_min != i64::MAX).then_some(stats.offset_min)));
-        table.ints("offset_max", stats().map(|stats| (stats.offset_max != i64::MIN).then_some(stats.offset_max)));
+        table.ints(
+            "offset_min",
+            Unit::Bytes,
+            stats().map(|stats| (stats.offset_min != i64::MAX).then_some(stats.offset_min)),
+        );
+        table.ints(
+            "offset_max",
+            Unit::Bytes,
+            stats().map(|stats| (stats.offset_max != i64::MIN).then_some(stats.offset_max)),
+        );
         table
     }
 }
@@ -383,6 +392,7 @@ pub(crate) fn add_keys<'k>(table: &mut Table, name: &str, keys: impl Iterator<It
     if keys.clone().flatten().all(|key| matches!(key, RowKey::Int(_))) && keys.clone().flatten().next().is_some() {
         table.ints(
             name,
+            Unit::Id,
             keys.map(|key| match key {
                 Some(RowKey::Int(number)) => Some(*number),
                 _ => None,

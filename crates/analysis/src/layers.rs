@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use weftline_calls::{Operation, find};
+
 use crate::classify::IoCat;
 
 /// A test of an event by its effective category, its name and its I/O category.
@@ -23,6 +25,8 @@ pub enum Test {
     NameStarts(&'static str),
     /// The I/O category is one of these.
     Io(&'static [IoCat]),
+    /// The name is that of a call which does one of these.
+    Does(&'static [Operation]),
     /// All hold.
     All(&'static [Test]),
     /// One of them holds.
@@ -45,6 +49,7 @@ impl Test {
             Test::NameHas(part) => name.contains(part),
             Test::NameStarts(part) => name.starts_with(part),
             Test::Io(wanted) => wanted.contains(&io_cat),
+            Test::Does(wanted) => find(name).is_some_and(|call| wanted.contains(&call.operation)),
             Test::All(tests) => tests.iter().all(|test| test.holds(cat, name, io_cat)),
             Test::Any(tests) => tests.iter().any(|test| test.holds(cat, name, io_cat)),
             Test::Not(test) => !test.holds(cat, name, io_cat),
@@ -63,6 +68,7 @@ impl Test {
             Test::NameHas(part) => format!("name contains `{part}`"),
             Test::NameStarts(part) => format!("name starts with `{part}`"),
             Test::Io(cats) => format!("I/O is {}", cats.iter().map(|cat| cat.label()).collect::<Vec<_>>().join(" or ")),
+            Test::Does(wanted) => format!("call does {wanted:?}"),
             Test::All(tests) => list(tests, " and "),
             Test::Any(tests) => format!("({})", list(tests, " or ")),
             Test::Not(test) => format!("not {}", test.describe()),
@@ -97,9 +103,12 @@ pub struct Layer {
 /// I/O calls.
 pub const IO: Test = Test::Any(&[Test::CatHas("posix"), Test::CatHas("stdio")]);
 
-const NOT_DIRECTORY: Test = Test::Not(&Test::NameHas("dir"));
-const CLOSE: Test = Test::All(&[Test::Io(&[IoCat::Metadata]), Test::NameHas("close"), NOT_DIRECTORY]);
-const OPEN: Test = Test::All(&[Test::Io(&[IoCat::Metadata]), Test::NameHas("open"), NOT_DIRECTORY]);
+/// Calls on names and attributes that do this.
+macro_rules! metadata {
+    ($($operation:ident),*) => {
+        Test::All(&[Test::Io(&[IoCat::Metadata]), Test::Does(&[$(Operation::$operation),*])])
+    };
+}
 
 /// The metrics of layers of I/O calls.
 pub static IO_DERIVED: [Derived; 10] = [
@@ -107,10 +116,10 @@ pub static IO_DERIVED: [Derived; 10] = [
     Derived { name: "read", test: Test::Io(&[IoCat::Read]) },
     Derived { name: "write", test: Test::Io(&[IoCat::Write]) },
     Derived { name: "metadata", test: Test::Io(&[IoCat::Metadata]) },
-    Derived { name: "close", test: CLOSE },
-    Derived { name: "open", test: OPEN },
-    Derived { name: "seek", test: Test::All(&[Test::Io(&[IoCat::Metadata]), Test::NameHas("seek")]) },
-    Derived { name: "stat", test: Test::All(&[Test::Io(&[IoCat::Metadata]), Test::NameHas("stat")]) },
+    Derived { name: "close", test: metadata!(Close) },
+    Derived { name: "open", test: metadata!(Open) },
+    Derived { name: "seek", test: metadata!(Seek) },
+    Derived { name: "stat", test: metadata!(StatPath, StatOpen) },
     Derived { name: "other", test: Test::Io(&[IoCat::Other]) },
     Derived { name: "sync", test: Test::Io(&[IoCat::Sync]) },
 ];

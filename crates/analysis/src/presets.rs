@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use weftline_calls::Operation;
 use weftline_index::Dictionary;
 
 use crate::layers::{Derived, IO, IO_DERIVED, Layer, Test};
@@ -116,15 +117,18 @@ const fn cat(name: &'static str) -> Test {
 
 const READER_IO: Test = Test::All(&[IO, Test::CatHas("_reader")]);
 const CHECKPOINT_IO: Test = Test::All(&[IO, Test::CatHas("_checkpoint")]);
-const FORK: Test = Test::All(&[IO, Test::NameIn(&["fork"])]);
+const FORK: Test = Test::All(&[IO, Test::Does(&[Operation::Fork, Operation::Vfork])]);
 
 const LOADER: Test = Test::All(&[cat("data_loader"), Test::Not(&Test::NameIn(&["loop.iter", "loop.yield"]))]);
 const TRAIN: Test = Test::All(&[cat("pipeline"), Test::NameIn(&["train"])]);
 const EPOCH: Test = Test::All(&[cat("pipeline"), Test::NameStarts("epoch")]);
-const ANY_LOADER: Test = Test::All(&[
-    Test::Any(&[cat("data"), cat("data_loader"), cat("dataloader")]),
-    Test::Not(&Test::NameIn(&["fetch.iter"])),
-]);
+const LOADER_CATS: Test = Test::Any(&[cat("data"), cat("data_loader"), cat("dataloader")]);
+/// Waiting for a batch, as DFTracer's names and ours have it.
+const FETCH: Test = Test::Any(&[Test::NameIn(&["fetch.iter"]), Test::All(&[LOADER_CATS, Test::NameIn(&["fetch"])])]);
+/// What the loop does with a batch, in whatever category.
+const BODY: Test = Test::All(&[LOADER_CATS, Test::NameIn(&["fetch.body", "fetch.yield", "loop.yield"])]);
+const STEP: Test = Test::Any(&[BODY, Test::All(&[cat("pipeline"), Test::NameIn(&["step"])])]);
+const ANY_LOADER: Test = Test::All(&[LOADER_CATS, Test::Not(&FETCH), Test::Not(&BODY)]);
 const READER: Test = Test::Any(&[cat("reader"), Test::NameIn(&["preprocess"])]);
 
 static READER_DERIVED: [Derived; 4] = [
@@ -154,12 +158,13 @@ static DLIO: [Row; 12] = [
     Row::new("checkpoint_posix", CHECKPOINT_IO, Some("checkpoint")).with(&IO_DERIVED),
 ];
 
-static AI: [Row; 14] = [
+static AI: [Row; 15] = [
     Row::new("app", cat("ai_root"), None),
     Row::new("training", TRAIN, Some("app")),
     Row::new("epoch", EPOCH, Some("training")),
+    Row::new("step", STEP, Some("epoch")),
     Row::new("compute", cat("compute"), Some("epoch")),
-    Row::new("fetch_data", Test::NameIn(&["fetch.iter"]), Some("epoch")),
+    Row::new("fetch_data", FETCH, Some("epoch")),
     Row::new("checkpoint", cat("checkpoint"), Some("epoch")),
     Row::new("comm", cat("comm"), Some("epoch")),
     Row::new("device", cat("device"), Some("epoch")),
@@ -244,6 +249,25 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), layers.len(), "{}", preset.name());
+        }
+    }
+
+    #[test]
+    fn events_of_weftline_fill_the_layers_of_ai() {
+        let layers = Preset::Ai.layers(&Dictionary::default());
+        for (cat, name, expected) in [
+            ("dataloader", "fetch", "fetch_data"),
+            ("dataloader", "fetch.iter", "fetch_data"),
+            ("dataloader", "fetch.body", "step"),
+            ("pipeline", "step", "step"),
+            ("dataloader", "batch", "data_loader"),
+            ("data", "item", "data_loader"),
+            ("compute", "forward", "compute"),
+            ("pipeline", "epoch", "epoch"),
+        ] {
+            let holding = layers.iter().filter(|layer| layer.test.holds(cat, name, IoCat::Other));
+            let names: Vec<&str> = holding.map(|layer| &*layer.name).collect();
+            assert_eq!(names, [expected], "{cat} {name}");
         }
     }
 

@@ -15,8 +15,8 @@ use weftline_index::{Filter, Run};
 use crate::Result;
 use crate::classify::{Classes, Rules};
 use crate::group::host_text;
-use crate::statistics::seconds;
 use crate::table::{Table, clamp};
+use crate::units::Unit;
 
 /// How long periods are where nobody tells, ns: the tracer's default.
 pub const DEFAULT_PERIOD: i64 = 1_000_000_000;
@@ -145,29 +145,29 @@ impl Profiles {
         let each = || self.rows.values();
         table.texts("cat", keys().map(|key| Some(key.cat.clone())));
         table.texts("func_name", keys().map(|key| Some(key.name.clone())));
-        table.ints("pid", keys().map(|key| Some(key.pid)));
-        table.ints("tid", keys().map(|key| Some(key.tid)));
-        table.ints("io_cat", each().map(|row| Some(i64::from(row.io_cat))));
+        table.ints("pid", Unit::Id, keys().map(|key| Some(key.pid)));
+        table.ints("tid", Unit::Id, keys().map(|key| Some(key.tid)));
+        table.ints("io_cat", Unit::Id, each().map(|row| Some(i64::from(row.io_cat))));
         table.texts("file_name", keys().map(|key| key.file.clone()));
         table.texts("host_name", keys().map(|key| Some(key.host.clone())));
         table.texts("proc_name", keys().map(|key| Some(format!("app#{}#{}#{}", key.host, key.pid, key.tid))));
-        table.ints("epoch", keys().map(|key| key.epoch));
-        table.ints("step", keys().map(|key| key.step));
+        table.ints("epoch", Unit::Id, keys().map(|key| key.epoch));
+        table.ints("step", Unit::Id, keys().map(|key| key.step));
         // As in the metrics: named by DFAnalyzer, never filled.
-        table.ints("acc_pat", each().map(|_| Some(0)));
-        table.ints("count", each().map(|row| Some(clamp(row.count))));
-        table.floats("time", each().map(|row| Some(seconds(row.time))));
-        table.floats("time_min", each().map(|row| row.time_range.map(|range| seconds(range.0.into()))));
-        table.floats("time_max", each().map(|row| row.time_range.map(|range| seconds(range.1.into()))));
+        table.ints("acc_pat", Unit::Id, each().map(|_| Some(0)));
+        table.ints("count", Unit::Count, each().map(|row| Some(clamp(row.count))));
+        table.times("time", each().map(|row| Some(row.time)));
+        table.times("time_min", each().map(|row| row.time_range.map(|range| range.0.into())));
+        table.times("time_max", each().map(|row| row.time_range.map(|range| range.1.into())));
         let some = |number: i64| (number != 0).then_some(number);
-        table.ints("size", each().map(|row| some(clamp(row.size))));
-        table.ints("size_min", each().map(|row| row.size_range.and_then(|range| some(range.0))));
-        table.ints("size_max", each().map(|row| row.size_range.and_then(|range| some(range.1))));
-        table.ints("offset_min", each().map(|row| row.offset_range.map(|range| range.0)));
-        table.ints("offset_max", each().map(|row| row.offset_range.map(|range| range.1)));
-        table.ints("time_range", keys().map(|key| Some(self.bucket(key.start))));
-        table.ints("time_start", keys().map(|key| Some(key.start - self.origin)));
-        table.ints("time_end", keys().map(|key| Some(key.start - self.origin + self.period_ns)));
+        table.ints("size", Unit::Bytes, each().map(|row| some(clamp(row.size))));
+        table.ints("size_min", Unit::Bytes, each().map(|row| row.size_range.and_then(|range| some(range.0))));
+        table.ints("size_max", Unit::Bytes, each().map(|row| row.size_range.and_then(|range| some(range.1))));
+        table.ints("offset_min", Unit::Bytes, each().map(|row| row.offset_range.map(|range| range.0)));
+        table.ints("offset_max", Unit::Bytes, each().map(|row| row.offset_range.map(|range| range.1)));
+        table.ints("time_range", Unit::Id, keys().map(|key| Some(self.bucket(key.start))));
+        table.ints("time_start", Unit::Nanoseconds, keys().map(|key| Some(key.start - self.origin)));
+        table.ints("time_end", Unit::Nanoseconds, keys().map(|key| Some(key.start - self.origin + self.period_ns)));
         table
     }
 }

@@ -9,21 +9,22 @@ mod totals;
 mod wall;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weftline_index::{Filter, Run};
+use weftline_calls::IoSums;
+use weftline_index::{Filter, Request, Run};
 
 pub use layers::LayerTimes;
 pub use outliers::{Outlier, RATIO, SCORE, outliers};
-pub use pass::Traffic;
 pub use wall::{Wall, WallTimes, wall_times};
 
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS};
+use crate::findings::{self, Gathering};
 use crate::flat::flat_view;
-use crate::group::host_text;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
-use crate::profiles::totals::{Totals, people, told_period};
+use crate::profiles::totals::{Totals, process_ids, told_period};
 use crate::profiles::{DEFAULT_PERIOD, ProfileQuestion, Profiles};
 use crate::system::{self, SystemMetrics, SystemQuestion};
 use crate::views::Views;
@@ -96,7 +97,7 @@ pub struct Job {
     /// Files that I/O calls were about.
     pub files: u64,
     /// All I/O.
-    pub traffic: Traffic,
+    pub traffic: IoSums,
     /// Trace files.
     pub sources: u64,
     /// Their bytes.
@@ -136,15 +137,31 @@ pub struct OperationRow {
     pub percentiles: Option<[f64; 3]>,
 }
 
+impl OperationRow {
+    /// Whether its time is more than what a clock of microseconds leaves of nothing: a rate would else tell of the clock alone.
+    fn is_measurable(&self) -> bool {
+        const TICK: i128 = 1000;
+        let whole = |ns: i128| ns % TICK == 0;
+        let coarse = self.extremes.is_some_and(|(min, max)| whole(min.into()) && whole(max.into())) && whole(self.time);
+        !coarse || self.time >= TICK * i128::from(self.count)
+    }
+}
+
 /// A row of a list of the largest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopRow {
     /// Path, directory or process.
     pub name: String,
     /// Its I/O.
-    pub traffic: Traffic,
+    pub traffic: IoSums,
     /// Files in it; 1 for a file.
     pub files: u64,
+    /// Its program, if it is a process.
+    pub program: Option<String>,
+    /// Its pid, likewise.
+    pub pid: Option<i64>,
+    /// Its rank within a parallel job, likewise.
+    pub rank: Option<i64>,
 }
 
 /// The answer.
@@ -156,8 +173,14 @@ pub struct Summary {
     pub job: Job,
     /// Its layers, outermost first.
     pub layers: Vec<LayerTimes>,
-    /// All kinds of calls, I/O first, most time first.
+    /// All kinds of events by name, I/O first, most time first.
     pub operations: Vec<OperationRow>,
+    /// Calls on files by the names that people know (`open` for `open64`), most time first.
+    pub calls: Vec<OperationRow>,
+    /// Calls that waited for others: children, pipes, sockets, descriptors, time.
+    pub waits: Vec<OperationRow>,
+    /// Spans of the program itself.
+    pub spans: Vec<OperationRow>,
     /// Reads and writes per size bin.
     pub sizes: [(u64, u64); SIZE_BINS],
     /// Reads and writes whose sizes totals do not tell.
@@ -171,7 +194,7 @@ pub struct Summary {
     /// Width of the time line's buckets, ns.
     pub width_ns: i64,
     /// I/O per bucket, counted from the origin; a call belongs to the bucket of its start.
-    pub timeline: BTreeMap<u32, Traffic>,
+    pub timeline: BTreeMap<u32, IoSums>,
     /// Whether buckets are shorter than the periods of totals, whose calls are then taken to be evenly apart.
     pub spread: bool,
     /// Processes and hosts whose time in I/O is out of line.
@@ -201,9 +224,18 @@ fn round_width(time: i64) -> i64 {
 }
 
 impl Summary {
-    /// Reads the run once.
+    /// Sums up a run.
     pub fn of(run: &Run, question: &Question) -> Result<Summary> {
         run.prepare()?;
+        Ok(Summary::beside(run, question, None)?.0)
+    }
+
+    /// Sums up a prepared run, and gathers for the findings in the same pass. All that both need of a row group is read once.
+    pub(crate) fn beside(
+        run: &Run,
+        question: &Question,
+        findings: Option<&Gathering>,
+    ) -> Result<(Summary, Vec<findings::State>)> {
         let (dictionary, times) = (run.dictionary(), run.times());
         let classes = Classes::new(&question.rules, &dictionary);
         let preset = question.preset.unwrap_or_else(|| Preset::detect(&dictionary));
@@ -226,14 +258,32 @@ impl Summary {
             dictionary: &dictionary,
             classes: &classes,
             layers: &layers,
-            people: people(&dictionary),
+            process_ids: process_ids(&dictionary),
             filter,
             origin,
             width_ns,
             rest: preset != Preset::Posix,
             intervals: at_once,
         };
-        let mut gathered = pass.run(run)?;
+        let mut columns = pass.columns();
+        columns.extend(findings.into_iter().flat_map(|_| Gathering::COLUMNS));
+        let (states, _) = run.scan_groups(
+            &Request::of(columns).with(pass.filter.clone()),
+            || (pass.begin(), findings::State::default()),
+            |(state, beside), batch| {
+                pass.fold(state, batch);
+                if let Some(findings) = findings {
+                    findings.take(beside, batch);
+                }
+            },
+            |(_, beside), group| {
+                if let Some(findings) = findings {
+                    findings.end_of_group(beside, group);
+                }
+            },
+        )?;
+        let (states, beside): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+        let mut gathered = pass.finish(states);
         pass.add_totals(&mut gathered, &totals);
         let mut summer = LayerSummer::new(&layers, &gathered.layers);
         if at_once {
@@ -247,26 +297,39 @@ impl Summary {
             }
         }
         let job = job(run, &gathered, origin, &totals);
-        Ok(Summary {
+        let operations = rows::operations(&gathered, &dictionary, &classes);
+        let summary = Summary {
             preset,
             job,
             layers: summer.finish(),
-            operations: rows::operations(&gathered, &dictionary, &classes),
+            operations: operations.all,
+            calls: operations.calls,
+            waits: operations.waits,
+            spans: operations.spans,
             sizes: std::array::from_fn(|bin| (gathered.read_bins[bin], gathered.write_bins[bin])),
             unknown_sizes: gathered.unbinned,
             spread: gathered.totals > 0 && totals.axis.spreads(width_ns),
-            top_files: rows::top_files(&gathered, &dictionary, question.top),
-            top_directories: rows::top_directories(&gathered, &dictionary, question.top),
-            top_processes: rows::top(rows::people(&gathered, &dictionary).into_values(), question.top),
+            top_files: rows::top_files(&gathered, &dictionary, &classes, question.top),
+            top_directories: rows::top_directories(&gathered, &dictionary, &classes, question.top),
+            top_processes: rows::top(rows::process_ids(&gathered, &dictionary).into_values(), question.top),
             width_ns,
             timeline: gathered.buckets.iter().map(|(bucket, traffic)| (*bucket, *traffic)).collect(),
             stragglers: rows::stragglers(&gathered, &dictionary),
-        })
+        };
+        Ok((summary, beside))
+    }
+}
+
+impl Question {
+    /// The events that a question is about, on the run's clock.
+    pub fn window(&self, run: &Run) -> Filter {
+        let times = run.times();
+        time_filter(self, times.spans.or(times.all).map_or(0, |(origin, _)| origin))
     }
 }
 
 /// The question's filter with its times on the clock of the trace.
-fn time_filter(question: &Question, origin: i64) -> Filter {
+pub(crate) fn time_filter(question: &Question, origin: i64) -> Filter {
     let on_clock = |time: Option<i64>| time.map(|time| origin.saturating_add(time));
     question.filter.clone().with_time(on_clock(question.from), on_clock(question.to))
 }
@@ -325,18 +388,15 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
 
 fn job(run: &Run, gathered: &pass::Gathered, origin: i64, totals: &Totals) -> Job {
     let dictionary = run.dictionary();
-    let mut traffic = Traffic::default();
+    let mut traffic = IoSums::default();
     gathered.processes.iter().for_each(|one| traffic.merge(one));
     let seen = || gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some());
     let ends = gathered.lives.iter().flatten().map(|life| life.1).max();
     let starts = gathered.lives.iter().flatten().map(|life| life.0).min();
-    let people: std::collections::BTreeSet<_> = seen()
-        .map(|(id, _)| {
-            let process = dictionary.process(id as u32);
-            (host_text(process).to_owned(), process.pid)
-        })
-        .collect();
-    let hosts: std::collections::BTreeSet<_> = people.iter().map(|(host, _)| host).collect();
+    let identities = dictionary.identities();
+    let processes: BTreeSet<u32> = seen().filter_map(|(id, _)| identities[id]).collect();
+    let hosts: BTreeSet<&str> =
+        processes.iter().filter_map(|id| crate::events::host_text(dictionary.process(*id))).collect();
     let sources = run.sources();
     let unreadable = sources
         .iter()
@@ -350,9 +410,10 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64, totals: &Totals) -> Jo
         recorded_twice: totals.recorded_singly,
         period_ns: totals.axis.period,
         per_phase: run.times().per_phase,
-        processes: people.len() as u64,
-        hosts: hosts.len() as u64,
-        files: rows::files_by_path(gathered, &dictionary).len() as u64,
+        processes: processes.len() as u64,
+        // A trace that names no host is of one.
+        hosts: (hosts.len() as u64).max(u64::from(!processes.is_empty())),
+        files: rows::files_by_path(gathered, &dictionary, |_| true).len() as u64,
         traffic,
         sources: sources.len() as u64,
         source_bytes: sources.iter().map(|source| source.bytes).sum(),

@@ -13,6 +13,7 @@ use crate::group::host_text;
 use crate::group::scan::number;
 use crate::records::{Record, as_number, record_filter, record_of, text};
 use crate::table::{ColumnValues, Table};
+use crate::units::Unit;
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -48,15 +49,15 @@ impl Mean {
     }
 }
 
-/// Columns that are plain means: the sample's name, its argument, the column.
-const MEANS: [(&str, &str, &str); 7] = [
-    ("cpu", "iowait_pct", "sys_cpu_iowait_pct"),
-    ("cpu", "user_pct", "sys_cpu_user_pct"),
-    ("cpu", "system_pct", "sys_cpu_system_pct"),
-    ("cpu", "idle_pct", "sys_cpu_idle_pct"),
-    ("memory", "Dirty", "sys_mem_dirty"),
-    ("memory", "Cached", "sys_mem_cached"),
-    ("memory", "MemAvailable", "sys_mem_available"),
+/// Columns that are plain means: the sample's name, its argument, the column, its unit. Tracers differ in the unit of memory.
+const MEANS: [(&str, &str, &str, Unit); 7] = [
+    ("cpu", "iowait_pct", "sys_cpu_iowait_pct", Unit::Percent),
+    ("cpu", "user_pct", "sys_cpu_user_pct", Unit::Percent),
+    ("cpu", "system_pct", "sys_cpu_system_pct", Unit::Percent),
+    ("cpu", "idle_pct", "sys_cpu_idle_pct", Unit::Percent),
+    ("memory", "Dirty", "sys_mem_dirty", Unit::Number),
+    ("memory", "Cached", "sys_mem_cached", Unit::Number),
+    ("memory", "MemAvailable", "sys_mem_available", Unit::Number),
 ];
 
 #[derive(Debug, Clone, Default)]
@@ -100,7 +101,7 @@ impl SystemMetrics {
                 bucket.hash.clone_from(&process.hhash);
                 for (key, value) in members(rest) {
                     let Some(value) = as_number(&value) else { continue };
-                    let found = MEANS.iter().position(|(sample, argument, _)| *sample == name && *argument == key);
+                    let found = MEANS.iter().position(|(sample, argument, ..)| *sample == name && *argument == key);
                     if let Some(place) = found {
                         bucket.means[place].add(value);
                     } else if name.starts_with("cpu-") && key == "iowait_pct" {
@@ -119,44 +120,47 @@ impl SystemMetrics {
         let hash = |bucket: &Bucket| (!bucket.hash.is_empty()).then(|| bucket.hash.clone());
         table.texts("host_hash", buckets().map(hash));
         table.texts("host_name", self.rows.keys().map(|(host, _)| Some(host.clone())));
-        table.ints("time_range", self.rows.keys().map(|(_, bucket)| Some(*bucket)));
-        for (place, (_, _, column)) in MEANS.iter().enumerate() {
-            table.floats(*column, buckets().map(|bucket| bucket.means[place].value()));
+        table.ints("time_range", Unit::Id, self.rows.keys().map(|(_, bucket)| Some(*bucket)));
+        for (place, (_, _, column, unit)) in MEANS.iter().enumerate() {
+            table.floats(*column, *unit, buckets().map(|bucket| bucket.means[place].value()));
         }
         let cores = |bucket: &Bucket| -> Vec<f64> {
             let mut means: Vec<f64> = bucket.cores.values().filter_map(Mean::value).collect();
             means.sort_by(f64::total_cmp);
             means
         };
-        table.floats("sys_core_iowait_pct_max", buckets().map(|bucket| cores(bucket).last().copied()));
-        table.floats("sys_core_iowait_pct_p95", buckets().map(|bucket| quantile(&cores(bucket), 0.95)));
+        table.floats("sys_core_iowait_pct_max", Unit::Percent, buckets().map(|bucket| cores(bucket).last().copied()));
+        table.floats("sys_core_iowait_pct_p95", Unit::Percent, buckets().map(|bucket| quantile(&cores(bucket), 0.95)));
         table
     }
 }
 
 /// Adds the metrics to a table of time buckets: the mean over hosts, the most for what is a most. Buckets without samples have none.
 pub fn join(table: &mut Table, metrics: &SystemMetrics) {
-    let Some(ColumnValues::Int(buckets)) = table.column("time_range").cloned() else { return };
+    let integers = |table: &Table| match table.column("time_range").map(|column| &column.values) {
+        Some(ColumnValues::Int(values)) => Some(values.clone()),
+        _ => None,
+    };
     let all = metrics.table();
-    let Some(ColumnValues::Int(sampled)) = all.column("time_range") else { return };
+    let (Some(buckets), Some(sampled)) = (integers(table), integers(&all)) else { return };
     let mut rows: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (row, bucket) in sampled.iter().enumerate() {
         if let Some(bucket) = bucket {
             rows.entry(*bucket).or_default().push(row);
         }
     }
-    for (name, values) in all.columns.iter().filter(|(name, _)| name.starts_with("sys_")) {
+    for column in all.columns.iter().filter(|column| column.name.starts_with("sys_")) {
         let joined = |bucket: &Option<i64>| {
-            let numbers = rows.get(bucket.as_ref()?)?.iter().filter_map(|row| values.get(*row).number());
-            if name.ends_with("_max") {
+            let numbers = rows.get(bucket.as_ref()?)?.iter().filter_map(|row| column.values.get(*row).number());
+            if column.name.ends_with("_max") {
                 return numbers.max_by(f64::total_cmp);
             }
             let mut mean = Mean::default();
             numbers.for_each(|number| mean.add(number));
             mean.value()
         };
-        let column: Vec<Option<f64>> = buckets.iter().map(joined).collect();
-        table.floats(name.clone(), column.into_iter());
+        let values: Vec<Option<f64>> = buckets.iter().map(joined).collect();
+        table.floats(column.name.clone(), column.unit, values.into_iter());
     }
 }
 
@@ -188,7 +192,7 @@ mod tests {
         ];
         let metrics = SystemMetrics { rows: rows.into_iter().collect() };
         let mut table = Table::with_rows(2);
-        table.ints("time_range", [Some(0), Some(1)].into_iter());
+        table.ints("time_range", Unit::Id, [Some(0), Some(1)].into_iter());
         join(&mut table, &metrics);
         let value = |row, name| table.get(row, name).number();
         assert_eq!((value(0, "sys_cpu_idle_pct"), value(1, "sys_cpu_idle_pct")), (None, Some(20.0)));

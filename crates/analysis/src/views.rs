@@ -13,6 +13,7 @@ use crate::hlm::{Dimension, Hlm, HlmRow, RowKey, ViewType, add_keys};
 use crate::layers::Layer;
 use crate::statistics::{Sample, mean, population_deviation, ratio, seconds};
 use crate::table::{Table, clamp};
+use crate::units::Unit;
 
 /// What a row of a view says of one metric.
 #[derive(Debug, Clone)]
@@ -116,7 +117,7 @@ impl<'h> Views<'h> {
 
     fn metric(&self, chosen: impl Iterator<Item = (usize, u32)>, rows: usize) -> Vec<Option<Metric>> {
         let mut metrics: Vec<Option<Metric>> = vec![None; rows];
-        let mut people: FxHashMap<(u32, u32), (i128, u128, u64)> = FxHashMap::default();
+        let mut process_ids: FxHashMap<(u32, u32), (i128, u128, u64)> = FxHashMap::default();
         let mut files: FxHashSet<(u32, u32)> = FxHashSet::default();
         for (group, row) in chosen {
             let stats = self.groups[group].stats;
@@ -129,7 +130,7 @@ impl<'h> Views<'h> {
                 files: 0,
             });
             metric.stats.merge(stats);
-            let person = people.entry((row, self.processes.of[group])).or_default();
+            let person = process_ids.entry((row, self.processes.of[group])).or_default();
             person.0 += stats.dur;
             person.1 += stats.size;
             person.2 += stats.count;
@@ -138,7 +139,7 @@ impl<'h> Views<'h> {
                 metric.files += 1;
             }
         }
-        for ((row, _), (time, size, count)) in people {
+        for ((row, _), (time, size, count)) in process_ids {
             if let Some(metric) = &mut metrics[row as usize] {
                 metric.processes += 1;
                 metric.time.add(time);
@@ -166,47 +167,47 @@ impl LayerView {
 /// Adds the columns of a metric.
 pub(crate) fn add_metric(table: &mut Table, prefix: &str, metrics: &[Option<Metric>]) {
     let each = || metrics.iter().map(Option::as_ref);
-    let mut float = |name: &str, of: &dyn Fn(&Metric) -> Option<f64>| {
-        table.floats(format!("{prefix}{name}"), each().map(|metric| metric.and_then(of)));
+    let mut float = |name: &str, unit: Unit, of: &dyn Fn(&Metric) -> Option<f64>| {
+        table.floats(format!("{prefix}{name}"), unit, each().map(|metric| metric.and_then(of)));
     };
-    float("time_sum", &|metric| Some(seconds(metric.stats.dur)));
-    float("time_call_min", &|metric| metric.stats.dur_range().map(|range| seconds(range.0.into())));
-    float("time_call_max", &|metric| metric.stats.dur_range().map(|range| seconds(range.1.into())));
-    float("time_call_mean", &|metric| mean(seconds(metric.stats.dur), metric.stats.count));
-    float("time_call_std", &|metric| {
+    float("time_sum", Unit::Seconds, &|metric| Some(seconds(metric.stats.dur)));
+    float("time_call_min", Unit::Seconds, &|metric| metric.stats.dur_range().map(|range| seconds(range.0.into())));
+    float("time_call_max", Unit::Seconds, &|metric| metric.stats.dur_range().map(|range| seconds(range.1.into())));
+    float("time_call_mean", Unit::Seconds, &|metric| mean(seconds(metric.stats.dur), metric.stats.count));
+    float("time_call_std", Unit::Seconds, &|metric| {
         population_deviation(metric.stats.count, metric.stats.dur, metric.stats.dur_sq()?).map(|ns| ns / 1e9)
     });
-    float("size_call_mean", &|metric| mean(metric.stats.size as f64, metric.stats.sized()?));
-    float("size_call_std", &|metric| {
+    float("size_call_mean", Unit::Bytes, &|metric| mean(metric.stats.size as f64, metric.stats.sized()?));
+    float("size_call_std", Unit::Bytes, &|metric| {
         population_deviation(metric.stats.sized()?, metric.stats.size as i128, metric.stats.size_sq()?)
     });
-    float("time_proc_min", &|metric| Some(seconds(metric.time.min)));
-    float("time_proc_max", &|metric| Some(seconds(metric.time.max)));
-    float("time_proc_mean", &|metric| metric.time.mean().map(|ns| ns / 1e9));
-    float("time_proc_std", &|metric| metric.time.deviation().map(|ns| ns / 1e9));
-    float("size_proc_mean", &|metric| metric.size.mean());
-    float("size_proc_std", &|metric| metric.size.deviation());
-    float("count_proc_mean", &|metric| metric.count.mean());
-    float("count_proc_std", &|metric| metric.count.deviation());
-    float("bw", &|metric| ratio(metric.stats.size as f64, seconds(metric.stats.dur)));
-    float("ops", &|metric| ratio(metric.stats.count as f64, seconds(metric.stats.dur)));
-    float("intensity", &|metric| ratio(metric.stats.count as f64, metric.stats.size as f64));
-    let mut int = |name: &str, of: &dyn Fn(&Metric) -> Option<i64>| {
-        table.ints(format!("{prefix}{name}"), each().map(|metric| metric.and_then(of)));
+    float("time_proc_min", Unit::Seconds, &|metric| Some(seconds(metric.time.min)));
+    float("time_proc_max", Unit::Seconds, &|metric| Some(seconds(metric.time.max)));
+    float("time_proc_mean", Unit::Seconds, &|metric| metric.time.mean().map(|ns| ns / 1e9));
+    float("time_proc_std", Unit::Seconds, &|metric| metric.time.deviation().map(|ns| ns / 1e9));
+    float("size_proc_mean", Unit::Bytes, &|metric| metric.size.mean());
+    float("size_proc_std", Unit::Bytes, &|metric| metric.size.deviation());
+    float("count_proc_mean", Unit::Count, &|metric| metric.count.mean());
+    float("count_proc_std", Unit::Count, &|metric| metric.count.deviation());
+    float("bw", Unit::BytesPerSecond, &|metric| ratio(metric.stats.size as f64, seconds(metric.stats.dur)));
+    float("ops", Unit::PerSecond, &|metric| ratio(metric.stats.count as f64, seconds(metric.stats.dur)));
+    float("intensity", Unit::Number, &|metric| ratio(metric.stats.count as f64, metric.stats.size as f64));
+    let mut int = |name: &str, unit: Unit, of: &dyn Fn(&Metric) -> Option<i64>| {
+        table.ints(format!("{prefix}{name}"), unit, each().map(|metric| metric.and_then(of)));
     };
-    int("count_sum", &|metric| Some(clamp(metric.stats.count)));
-    int("size_sum", &|metric| Some(clamp(metric.stats.size)));
-    int("size_call_min", &|metric| metric.stats.size_min().map(clamp));
-    int("size_call_max", &|metric| metric.stats.size_max().map(clamp));
-    int("size_proc_min", &|metric| Some(clamp(metric.size.min)));
-    int("size_proc_max", &|metric| Some(clamp(metric.size.max)));
-    int("count_proc_min", &|metric| Some(clamp(metric.count.min)));
-    int("count_proc_max", &|metric| Some(clamp(metric.count.max)));
+    int("count_sum", Unit::Count, &|metric| Some(clamp(metric.stats.count)));
+    int("size_sum", Unit::Bytes, &|metric| Some(clamp(metric.stats.size)));
+    int("size_call_min", Unit::Bytes, &|metric| metric.stats.size_min().map(clamp));
+    int("size_call_max", Unit::Bytes, &|metric| metric.stats.size_max().map(clamp));
+    int("size_proc_min", Unit::Bytes, &|metric| Some(clamp(metric.size.min)));
+    int("size_proc_max", Unit::Bytes, &|metric| Some(clamp(metric.size.max)));
+    int("count_proc_min", Unit::Count, &|metric| Some(clamp(metric.count.min)));
+    int("count_proc_max", Unit::Count, &|metric| Some(clamp(metric.count.max)));
     for bin in 0..SIZE_BINS {
-        int(&format!("size_bin_{}_sum", bin_label(bin)), &|metric| Some(clamp(metric.stats.bins()?[bin])));
+        int(&format!("size_bin_{}_sum", bin_label(bin)), Unit::Count, &|metric| Some(clamp(metric.stats.bins()?[bin])));
     }
-    int("proc_name_nunique", &|metric| Some(clamp(metric.processes)));
-    int("file_name_nunique", &|metric| Some(clamp(metric.files)));
-    int("offset_min", &|metric| (metric.stats.offset_min != i64::MAX).then_some(metric.stats.offset_min));
-    int("offset_max", &|metric| (metric.stats.offset_max != i64::MIN).then_some(metric.stats.offset_max));
+    int("proc_name_nunique", Unit::Count, &|metric| Some(clamp(metric.processes)));
+    int("file_name_nunique", Unit::Count, &|metric| Some(clamp(metric.files)));
+    int("offset_min", Unit::Bytes, &|metric| (metric.stats.offset_min != i64::MAX).then_some(metric.stats.offset_min));
+    int("offset_max", Unit::Bytes, &|metric| (metric.stats.offset_max != i64::MIN).then_some(metric.stats.offset_max));
 }

@@ -13,7 +13,7 @@ use weftline_recorder::table::Table;
 use crate::args::Args;
 use crate::span::Site;
 use crate::text::Text;
-use crate::{front, recorder};
+use crate::{front, locate};
 
 static SCOPE: Text = Text::new("scope");
 static ERROR: Text = Text::new("error");
@@ -57,7 +57,7 @@ impl AsyncPointcut {
     /// Tells the whole span when the guard is dropped.
     #[must_use = "the span ends when this is dropped"]
     pub fn around(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
-        let start = recorder::recording().map_or(0, front::now);
+        let start = locate::recording().map_or(0, front::now);
         Around { site, scope, start }
     }
 }
@@ -68,14 +68,14 @@ fn shared_id(site: &Site, scope: Option<&Text>) -> u64 {
 }
 
 fn tell(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64) {
-    if let Some(table) = recorder::recording() {
+    if let Some(table) = locate::recording() {
         let now = front::now(table);
         tell_span(site, kind, scope, id, now, now);
     }
 }
 
 fn tell_span(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64, start: u64, end: u64) {
-    if let Some(table) = recorder::recording() {
+    if let Some(table) = locate::recording() {
         let mut args = Args::new();
         if let Some(scope) = scope {
             args.put(SCOPE.id(table), Argument::Name(scope.id(table)));
@@ -108,7 +108,7 @@ struct Around {
 
 impl Drop for Around {
     fn drop(&mut self) {
-        if let Some(table) = recorder::recording().filter(|_| self.start != 0) {
+        if let Some(table) = locate::recording().filter(|_| self.start != 0) {
             tell_span(self.site, Kind::AsyncSpan, self.scope, front::new_id(), self.start, front::now(table));
         }
     }

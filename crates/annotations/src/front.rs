@@ -1,14 +1,15 @@
 //! For front-ends of other languages: names made at run time, events by hand.
 //!
-//! A front-end asks [`crate::recorder::recording`] whether there is anything to do, reads [`now`] before and after, interns names (ids
+//! A front-end asks [`crate::locate::recording`] whether there is anything to do, reads [`now`] before and after, interns names (ids
 //! hold for one [`epoch`]), packs arguments into a [`Payload`] and calls [`emit`].
 #![allow(unsafe_code, reason = "calls through the recorder's table")]
 
-use std::marker::PhantomData;
+pub mod c;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use crate::args::Args;
-pub use weftline_recorder::annotation::{Argument, Event, Kind, MAX_PAYLOAD, Payload, Usage};
+pub use weftline_recorder::annotation::{Argument, Event, EventHead, Kind, MAX_PAYLOAD, Payload, Usage};
 use weftline_recorder::table::on;
 pub use weftline_recorder::table::{Table, binding, wants};
 
@@ -80,39 +81,63 @@ pub fn ask_gpu(table: &Table) -> bool {
     gpu(table).is_some()
 }
 
-/// What an event tells besides its arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// What kind of event.
-    pub kind: Kind,
-    /// Name id of its name.
-    pub name: u32,
-    /// Name id of its category; 0 for none.
-    pub category: u32,
-    /// When it began.
-    pub start: u64,
-    /// When it ended.
-    pub end: u64,
-    /// Id of an async span or a flow.
-    pub id: u64,
-}
-
 /// Stores an event.
 #[inline(always)]
-pub fn emit(table: &Table, told: &Told, payload: &[u8]) {
-    let event = Event {
-        kind: told.kind as u32,
-        name: told.name,
-        category: told.category,
-        length: payload.len() as u32,
-        start: told.start,
-        end: told.end,
-        id: told.id,
-        payload: payload.as_ptr(),
-        borrowed: PhantomData,
-    };
+pub fn emit(table: &Table, told: &EventHead, payload: &[u8]) {
+    let event = Event::new(told, payload);
     // SAFETY: a complete event whose payload is a slice of the length given.
     unsafe { (table.event)(&raw const event) };
+}
+
+/// A span that has begun, of a front-end whose names are made at run time.
+#[derive(Clone, Copy)]
+pub struct OpenSpan {
+    /// Who records it.
+    pub table: &'static Table,
+    /// Of its name and category.
+    pub epoch: u32,
+    /// Name id of its name.
+    pub name: u32,
+    category: u32,
+    /// When it began.
+    pub start: u64,
+    usage: Option<Usage>,
+}
+
+impl OpenSpan {
+    /// Begins a span now, with a name and a category of an epoch. What it used is read behind its beginning, so that it never uses more than
+    /// there was.
+    #[inline]
+    pub fn begin(
+        table: &'static Table,
+        epoch: u32,
+        (name, category): (u32, u32),
+        usage: impl FnOnce(&Table) -> Option<Usage>,
+    ) -> OpenSpan {
+        OpenSpan { table, epoch, name, category, start: now(table), usage: usage(table) }
+    }
+
+    /// Whether it may still be told: see [`still`].
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        still(self.table, self.epoch)
+    }
+
+    /// Adds what was used since its beginning.
+    pub fn put_usage(&self, args: &mut Args) {
+        if let Some(from) = self.usage {
+            used_since(self.table, from, |key, value| args.put(key, value));
+        }
+    }
+
+    /// Tells something of it; the times are those of `kind`.
+    pub fn tell(&self, kind: Kind, (start, end): (u64, u64), id: u64, args: &Args) {
+        emit(
+            self.table,
+            &EventHead { kind, name: self.name, category: self.category, start, end, id },
+            args.as_bytes(),
+        );
+    }
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);

@@ -15,7 +15,7 @@ use weftline_recorder::table::Table;
 
 use crate::args::{Args, Displayed};
 use crate::front;
-use crate::recorder;
+use crate::locate;
 use crate::span::{Site, Span};
 use crate::text::Text;
 
@@ -144,7 +144,7 @@ impl Open {
 impl Life {
     /// That of a future which is about to be made; `fill` is called only when something is recorded.
     pub fn begin(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) -> Life {
-        let open = recorder::recording().map(|table| {
+        let open = locate::recording().map(|table| {
             let mut open = Open::new(table);
             fill(table, &mut open.args);
             open
@@ -154,7 +154,7 @@ impl Life {
 
     /// A poll begins; is it recorded?
     fn enter(&mut self) -> bool {
-        let Some(table) = recorder::recording() else { return false };
+        let Some(table) = locate::recording() else { return false };
         let open = self.open.get_or_insert_with(|| Open::new(table));
         if !front::still(open.table, open.epoch) {
             *open = Open::new(table);

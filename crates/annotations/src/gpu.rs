@@ -15,7 +15,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use weftline_recorder::table::{Table, wants};
 
-use crate::recorder;
+use crate::locate;
 
 /// How long a reading is good for.
 const FRESH: Duration = Duration::from_millis(10);
@@ -95,7 +95,7 @@ impl State {
     /// The library, if it may be asked. A program may load what knows GPUs at any time, and is looked at again each time.
     fn library(&mut self, wanted: u32) -> Option<&mut Library> {
         if self.library.is_none() && !self.absent {
-            let by_program = || [c"libcuda.so.1", c"libnvidia-ml.so.1"].into_iter().any(recorder::is_loaded);
+            let by_program = || [c"libcuda.so.1", c"libnvidia-ml.so.1"].into_iter().any(locate::is_loaded);
             if wanted & wants::GPU == 0 && !by_program() {
                 return None;
             }

@@ -30,8 +30,8 @@ use weftline_recorder::annotation::{Argument, Kind, Usage, arguments};
 use weftline_recorder::table::Table;
 
 use crate::args::{Args, Debugged, Displayed, Value};
-use crate::front::{self, Told};
-use crate::recorder::recording;
+use crate::front::{self, EventHead};
+use crate::locate::recording;
 use crate::text::Text;
 
 static LEVEL: Text = Text::new("level");
@@ -79,8 +79,8 @@ impl Kept {
         }
     }
 
-    fn told(&self, kind: Kind, start: u64, end: u64, id: u64) -> Told {
-        Told { kind, name: self.name, category: self.category, start, end, id }
+    fn told(&self, kind: Kind, start: u64, end: u64, id: u64) -> EventHead {
+        EventHead { kind, name: self.name, category: self.category, start, end, id }
     }
 
     /// Tells of one entry, which just ended.
@@ -245,7 +245,7 @@ where
         let name = front::intern(table, of.name().as_bytes());
         let category = front::intern(table, of.target().as_bytes());
         let now = front::now(table);
-        let told = Told { kind: Kind::Instant, name, category, start: now, end: now, id: 0 };
+        let told = EventHead { kind: Kind::Instant, name, category, start: now, end: now, id: 0 };
         front::emit(table, &told, args.as_bytes());
     }
 }

@@ -17,7 +17,7 @@
 //! - [`Traced`] times a future by its polls and by its whole life; the attributes use it for `async fn`.
 //! - With the feature `gpu`, spans under `weft run --span-usage` tell the use of NVIDIA's GPUs as well.
 //! - With the feature `tracing`, `layer()` makes spans of the crate `tracing` appear as well.
-//! - [`front`] is for those who build a front-end for another language on this crate; [`recorder`] finds the process's one recorder.
+//! - [`front`] is for those who build a front-end for another language on this crate; [`locate`] finds the process's one recorder.
 #![deny(unsafe_code)]
 
 mod args;
@@ -28,9 +28,9 @@ mod future;
 mod gpu;
 #[cfg(feature = "tracing")]
 pub mod layer;
+pub mod locate;
 mod macros;
 mod moment;
-pub mod recorder;
 mod span;
 mod text;
 
@@ -55,7 +55,7 @@ pub mod expansion {
 /// Is anything recorded at the moment? For annotations whose arguments are costly to make.
 #[inline(always)]
 pub fn is_on() -> bool {
-    recorder::recording().is_some()
+    locate::recording().is_some()
 }
 
 #[cfg(doctest)]

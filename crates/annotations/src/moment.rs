@@ -5,11 +5,11 @@ use weftline_recorder::table::Table;
 
 use crate::args::Args;
 use crate::span::Site;
-use crate::{front, recorder};
+use crate::{front, locate};
 
 #[inline(always)]
 fn tell(kind: Kind, site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) {
-    if let Some(table) = recorder::recording() {
+    if let Some(table) = locate::recording() {
         let mut args = Args::new();
         fill(table, &mut args);
         let now = front::now(table);

@@ -6,8 +6,8 @@ use weftline_recorder::annotation::{Kind, Usage};
 use weftline_recorder::table::Table;
 
 use crate::args::{Args, Displayed, Value};
-use crate::front::{self, Told};
-use crate::recorder;
+use crate::front::{self, EventHead};
+use crate::locate;
 use crate::text::Text;
 
 /// A place in the program that makes events: its name and category.
@@ -24,8 +24,8 @@ impl Site {
     }
 
     #[inline(always)]
-    pub(crate) fn told(&self, table: &Table, kind: Kind, start: u64, end: u64, id: u64) -> Told {
-        Told { kind, name: self.name.id(table), category: self.category.id(table), start, end, id }
+    pub(crate) fn told(&self, table: &Table, kind: Kind, start: u64, end: u64, id: u64) -> EventHead {
+        EventHead { kind, name: self.name.id(table), category: self.category.id(table), start, end, id }
     }
 }
 
@@ -46,7 +46,7 @@ impl Span {
     /// Begins a span; `fill` adds its arguments and is called only when something is recorded.
     #[inline(always)]
     pub fn enter(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) -> Span {
-        match recorder::recording() {
+        match locate::recording() {
             None => Span(None),
             Some(table) => {
                 let mut args = Args::new();

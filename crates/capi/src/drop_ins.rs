@@ -1,17 +1,17 @@
 //! What `libdftracer_core` and `libperfflow_runtime` ask of this library: to begin and end recording as their users expect it.
 //!
-//! Not part of the header: the three are installed together (`weftline_capi_entry::session`).
+//! Not part of the header: the three are installed together (`weftline::front::c::session`).
 
 use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use weftline_capi_entry::session::{Ask, perfflow as answer, say};
-use weftline_capi_entry::text;
-use weftline_standalone::dftracer::{self, Init};
-use weftline_standalone::perfflow::{self, Flavour, INSTANCE_VARIABLE, LogEvent, OPTIONS_VARIABLE};
-use weftline_standalone::session::Plan;
+use weftline::front::c::session::{Ask, perfflow as answer, say};
+use weftline::front::c::text;
+use weftline_dropin::dftracer::{self, Init};
+use weftline_dropin::perfflow::{self, Flavour, INSTANCE_VARIABLE, LogEvent, OPTIONS_VARIABLE};
+use weftline_session::Plan;
 
 use crate::session;
 

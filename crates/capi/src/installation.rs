@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use weftline_capi_entry::place::own_path;
-use weftline_standalone::LIBRARY_VARIABLE;
+use weftline::front::c::place::own_path;
+use weftline_session::LIBRARY_VARIABLE;
 
 /// File name of the preload library.
 pub(crate) const PRELOAD: &str = "libweft_preload.so";

@@ -1,7 +1,7 @@
 //! `libweft.so` and `libweft.a`: annotations for C and C++.
 //!
 //! The header `include/weft.h` is made from the signatures and comments here (`cargo xtask docs`); `include/weft.hpp` adds RAII for C++. What is
-//! told goes to the process's one recorder ([`weftline::recorder`]): that of `weft run` where there is one, else
+//! told goes to the process's one recorder ([`weftline::locate`]): that of `weft run` where there is one, else
 //! that of the session which `weft_start` begins.
 //!
 //! What must hold in every function:

@@ -1,7 +1,7 @@
 //! `weft_start` and `weft_stop`: recording without `weft run`.
 //!
 //! The one preload library of the installation is loaded, its recorder and its hooks then are the process's, and a session of
-//! `weftline-standalone` begins with it. Without that library the recorder that is part of this one is used: annotations are
+//! `weftline-session` begins with it. Without that library the recorder that is part of this one is used: annotations are
 //! recorded then, calls of the C library are not.
 
 use std::cell::RefCell;
@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use weftline::recorder;
-use weftline_capi_entry::session::{is_supervised, say};
-use weftline_capi_entry::text;
+use weftline::front::c::session::{is_supervised, say};
+use weftline::front::c::text;
+use weftline::locate;
 use weftline_format::manifest::utc;
-use weftline_standalone::session::{self, Begun, Plan};
+use weftline_session::{self as session, Begun, Plan};
 
 use crate::installation;
 
@@ -33,10 +33,10 @@ pub(crate) fn begin(plan: Plan) -> Result<bool, String> {
         Plan::Perfflow { .. } => false,
     };
     let found = installation::find();
-    let (table, missing) = match found.preload.as_deref().map(recorder::load) {
+    let (table, missing) = match found.preload.as_deref().map(locate::load) {
         Some(Ok(table)) => (table, None),
-        Some(Err(why)) => (recorder::find(), Some(why)),
-        None => (recorder::find(), Some(format!("{} is not beside {}", installation::PRELOAD, found.own.display()))),
+        Some(Err(why)) => (locate::find(), Some(why)),
+        None => (locate::find(), Some(format!("{} is not beside {}", installation::PRELOAD, found.own.display()))),
     };
     match session::begin(table, plan, found.weft.as_deref()).map_err(|error| error.to_string())? {
         Begun::Joined => Ok(false),

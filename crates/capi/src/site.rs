@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weftline::front::Table;
-use weftline_capi_entry::text::{bytes, name};
+use weftline::front::c::text::{bytes, name};
 
 /// `weft_name`: a text of the program and the name id that the recorder gave it.
 #[repr(C)]

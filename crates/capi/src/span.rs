@@ -7,9 +7,9 @@
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
-use weftline::front::{self, Args, Argument, Kind, Table, Told, Usage};
-use weftline::recorder;
-use weftline_capi_entry::text;
+use weftline::front::c::text;
+use weftline::front::{self, Args, Argument, EventHead, Kind, Table, Usage};
+use weftline::locate;
 
 use crate::site::Site;
 
@@ -54,7 +54,7 @@ impl Span {
             if self.has_usage != 0 && matches!(kind, Kind::Span | Kind::AsyncSpan) {
                 self.put_usage();
             }
-            let told = Told { kind, name: self.name, category: self.category, start: self.start, end, id };
+            let told = EventHead { kind, name: self.name, category: self.category, start: self.start, end, id };
             front::emit(self.table, &told, self.args.as_bytes());
         }
         self.close();
@@ -114,7 +114,7 @@ unsafe extern "C" fn weft_begin(span: *mut Span, site: *mut Site) {
     if span.is_null() {
         return;
     }
-    match recorder::recording() {
+    match locate::recording() {
         // SAFETY: the caller passes memory of a `weft_span`, and NULL or a `weft_site`.
         Some(table) => unsafe { begin(span, site, table) },
         // SAFETY: the caller passes memory of a `weft_span`.

@@ -10,9 +10,9 @@
 
 use std::ffi::c_char;
 
-use weftline::front::{self, Args, Argument, Kind, Table, Told, Usage};
-use weftline::recorder;
-use weftline_capi_entry::{pairs, text};
+use weftline::front::c::{pairs, text};
+use weftline::front::{self, Args, Argument, EventHead, Kind, Table, Usage};
+use weftline::locate;
 
 use crate::site::Site;
 
@@ -101,7 +101,7 @@ impl Woven {
     /// The texts must be NULL or C strings, and the token one of [`begin`] that was not ended.
     #[inline(always)]
     unsafe fn end(&self, token: u64, way: Way) {
-        let table = recorder::recording();
+        let table = locate::recording();
         if token & ON_HEAP != 0 {
             // SAFETY: the caller's word.
             return unsafe { self.end_with(table, token, way) };
@@ -116,7 +116,7 @@ impl Woven {
         if self.is_async == 0 && self.scope.is_null() && way == Way::Returned {
             // SAFETY: the caller's word.
             let (name, category) = unsafe { self.names(table) };
-            front::emit(table, &Told { kind: Kind::Span, name, category, start, end: now, id: 0 }, &[]);
+            front::emit(table, &EventHead { kind: Kind::Span, name, category, start, end: now, id: 0 }, &[]);
         } else {
             // SAFETY: the caller's word.
             unsafe { self.tell_span(table, start, now, way, None) };
@@ -148,7 +148,7 @@ impl Woven {
             0 => (Kind::Span, 0),
             _ => (Kind::AsyncSpan, pairs::fresh()),
         };
-        front::emit(table, &Told { kind, name, category, start, end, id }, args.as_bytes());
+        front::emit(table, &EventHead { kind, name, category, start, end, id }, args.as_bytes());
     }
 
     /// # Safety
@@ -181,7 +181,7 @@ impl Woven {
             (true, false) => (Kind::AsyncEnd, pairs::end(scope)),
         };
         let now = front::now(table);
-        front::emit(table, &Told { kind, name, category, start: now, end: now, id }, args.as_bytes());
+        front::emit(table, &EventHead { kind, name, category, start: now, end: now, id }, args.as_bytes());
     }
 
     /// What happens to the arrows of the function at its beginning (`true`) or its end. An `around` with `in` or `out` has one at its beginning.
@@ -200,7 +200,7 @@ impl Woven {
         let Some(kind) = self.arrow(is_beginning) else { return };
         let id = if kind == Kind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
         let (flow, now) = (text::name(table, b"flow"), front::now(table));
-        front::emit(table, &Told { kind, name: flow, category: flow, start: now, end: now, id }, &[]);
+        front::emit(table, &EventHead { kind, name: flow, category: flow, start: now, end: now, id }, &[]);
     }
 }
 
@@ -209,7 +209,7 @@ impl Woven {
 extern "C" fn weft_weave_begin(function: *mut Woven) -> u64 {
     // Its names are looked at when it ends: then the recorder is asked for them once.
     let _ = function;
-    recorder::recording().map_or(0, begin)
+    locate::recording().map_or(0, begin)
 }
 
 /// A function returns, or is about to call one that does not come back.
@@ -236,7 +236,7 @@ unsafe extern "C" fn weft_weave_thrown(function: *mut Woven, token: u64) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_weave_enter(function: *mut Woven) -> u64 {
     // SAFETY: woven code passes a description with C strings.
-    let (Some(function), Some(table)) = (unsafe { function.as_ref() }, recorder::recording()) else { return 0 };
+    let (Some(function), Some(table)) = (unsafe { function.as_ref() }, locate::recording()) else { return 0 };
     let token = match function.pointcut {
         pointcut::BEFORE => {
             // SAFETY: as above.
@@ -255,7 +255,7 @@ unsafe extern "C" fn weft_weave_enter(function: *mut Woven) -> u64 {
 unsafe extern "C" fn weft_weave_leave(function: *mut Woven, token: u64) {
     // SAFETY: woven code passes a description with C strings.
     let Some(function) = (unsafe { function.as_ref() }) else { return };
-    if let Some(table) = recorder::recording() {
+    if let Some(table) = locate::recording() {
         function.tell_arrow(table, false);
         if function.pointcut == pointcut::AFTER {
             // SAFETY: as above.

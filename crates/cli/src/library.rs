@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use weftline_standalone::LIBRARY_VARIABLE;
+use weftline_session::LIBRARY_VARIABLE;
 
 use crate::usage::Usage;
 

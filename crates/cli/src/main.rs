@@ -8,10 +8,10 @@
 //! anything starts.
 
 mod args;
+mod bar;
 mod commands;
+mod defaults;
 mod kernel;
-mod launcher;
-mod ledger;
 mod library;
 mod memory;
 mod opening;
@@ -27,33 +27,12 @@ mod weaving;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Command, Options};
-
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = defaults::parse().unwrap_or_else(|error| error.exit());
     let terminal = terminal::Terminal::new(options.color);
     // Whoever may write to a run can cut the files that verbs map, and a traced program may.
     weftline_drain::survive_cut_files();
-    let outcome = match options.command {
-        Command::Run(given) => commands::run::execute(&given, terminal),
-        Command::Collect(given) => commands::collect::execute(&given),
-        Command::Recover(given) => commands::recover::execute(&given, terminal),
-        Command::Info(given) => commands::info::execute(&given, terminal),
-        Command::Check(given) => commands::check::execute(&given, terminal),
-        Command::Report(given) => commands::report::execute(&given, terminal),
-        Command::Index(given) => commands::index::execute(&given, terminal),
-        Command::Query(given) => commands::query::execute(given),
-        Command::Weave(given) => commands::weave::execute(&given),
-        Command::Top(given) => commands::top::execute(&given, terminal),
-        Command::Env(given) => commands::env::execute(&given),
-        Command::Doctor(given) => commands::doctor::execute(&given, terminal),
-        Command::Completions { shell } => commands::pages::completions(shell),
-        Command::Man { directory } => commands::pages::man(directory.as_deref()),
-        Command::Docs { document } => commands::pages::document(document),
-    };
-    match outcome {
+    match commands::execute(options.command, terminal) {
         Ok(code) => code,
         // A reader that has seen enough (`weft info | head`) is no failure.
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,

@@ -1,16 +1,18 @@
 //! Opens what is to be analysed: finds the run, finishes what a killed one left, builds the index with a bar on the terminal.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use weftline_analysis::coverage::RunTotals;
 use weftline_format::manifest::SupervisorRecord;
-use weftline_index::progress::Bar;
 use weftline_index::{IndexError, OpenOptions, Run};
 
 use crate::args::OpenArgs;
+use crate::bar::Bar;
 use crate::commands::recover;
-use crate::{memory, rundir, summary, terminal};
+use crate::{memory, rundir, terminal};
 
 /// What was named, or the newest run.
 pub(crate) fn named(args: &OpenArgs) -> anyhow::Result<Vec<PathBuf>> {
@@ -33,20 +35,59 @@ pub(crate) fn open(args: &OpenArgs) -> anyhow::Result<Run> {
         threads: args.threads.map(usize::from),
         progress: Arc::new(Bar::default()),
     };
-    Run::open(&named, &options).map_err(explained).context("cannot open")
+    let run = Run::open(&named, &options).map_err(explained).context("cannot open")?;
+    run.require_events().map_err(explained).context("cannot open")?;
+    tell_refused(&run)?;
+    Ok(run)
+}
+
+/// Says that a run is read without an index, if so.
+pub(crate) fn tell_refused(run: &Run) -> anyhow::Result<()> {
+    let why = match run.refused() {
+        None => return Ok(()),
+        Some(IndexError::Damaged { path, why }) => {
+            format!("{} is damaged ({why}) and cannot be replaced", path.display())
+        }
+        Some(error) => format!("it cannot be written: {error}"),
+    };
+    writeln!(std::io::stderr(), "weft: reading the traces without an index: {}", terminal::printable(&why))?;
+    Ok(())
+}
+
+/// Builds or completes the index of runs that another program is about to open, which draws no bar. That one says what is wrong with them.
+pub(crate) fn index_for_others(runs: &[&Path], groups: &[String], threads: Option<usize>) {
+    memory::keep_large_blocks();
+    let named: Vec<PathBuf> = runs.iter().map(|run| (*run).to_owned()).collect();
+    let options = OpenOptions { no_index: false, groups: groups.to_vec(), threads, progress: Arc::new(Bar::default()) };
+    let _ = Run::open(&named, &options);
 }
 
 /// A run without events has a reason, and its supervisors know it.
 fn explained(error: IndexError) -> anyhow::Error {
-    let IndexError::NoTraces { path } = &error else { return error.into() };
-    let (records, _) = SupervisorRecord::read_all(path);
-    let totals = summary::Totals::of(&records);
-    let reasons = if totals.failures.is_empty() { totals.untraced } else { totals.failures };
-    match (rundir::is_run(path), reasons.is_empty()) {
-        (true, false) => anyhow!("{} holds no events: {}", path.display(), terminal::printable(&reasons.join("; "))),
-        (true, true) => anyhow!("{} holds no events; `weft check` tells what is known of it", path.display()),
-        (false, _) => error.into(),
+    let (IndexError::NoTraces { path } | IndexError::NoEvents { path, .. }) = &error else { return error.into() };
+    let run = [Some(path.as_path()), path.parent()].into_iter().flatten().find(|path| rundir::is_run(path));
+    match run.map(without_events) {
+        Some(sentence) => anyhow!(sentence),
+        None => error.into(),
     }
+}
+
+/// The sentence on a run that holds no events.
+pub(crate) fn without_events(run: &Path) -> String {
+    let (records, _) = SupervisorRecord::read_all(run);
+    let totals = RunTotals::of(&records);
+    let reasons = if totals.failures.is_empty() { totals.untraced } else { totals.failures };
+    let why = match reasons.is_empty() {
+        false => terminal::printable(&reasons.join("; ")),
+        true if records.is_empty() => {
+            "no supervisor has left a record: it is still going on, or was started on another host".to_owned()
+        }
+        true if totals.open => "its program is still running, and nothing is written yet; ask again later".to_owned(),
+        true => {
+            "none of its programs made a call that is traced; `weft run` another one, or see `weft doctor`".to_owned()
+        }
+    };
+    format!("{} holds no events: {why}", run.display())
 }
 
 /// Columns of the terminal.

@@ -11,10 +11,13 @@ use anyhow::{Context, anyhow, bail};
 use weftline_format::manifest::{
     KERNEL_END, ManifestError, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc,
 };
+use weftline_format::reader::is_trace_name;
 use weftline_format::secrets::Arguments;
+use weftline_index::IndexError;
+use weftline_index::input::TraceSet;
 
+use crate::args;
 use crate::usage::{self, Usage};
-use crate::{args, launcher};
 
 /// Where runs without `-o` go.
 pub(crate) const RUNS: &str = "weft-runs";
@@ -60,7 +63,7 @@ pub(crate) fn create(
         _ => program.into_owned(),
     });
     let id = random_id()?;
-    let launcher = launcher::identity();
+    let launcher = weftline_session::launcher();
     let mut notice = None;
     let directory = match output {
         Some(output) if launcher.rank.is_none() && holds_finished_run(output) => {
@@ -213,23 +216,24 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
     match given {
         [] => newest().map(Source::Run),
         [one] if is_run(one) => Ok(Source::Run(one.clone())),
-        [one] if one.is_dir() => {
-            let files = traces_in(one)?;
-            if files.is_empty() {
-                bail!(
-                    "{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/",
-                    one.display()
-                );
+        // The same files that a report of it would be made of.
+        named => match weftline_index::input::resolve(named, &[]) {
+            Ok(sets) => {
+                let files = |set: &TraceSet| set.files.iter().map(|file| set.path(file)).collect::<Vec<_>>();
+                Ok(Source::Files(sets.iter().flat_map(files).collect()))
             }
-            Ok(Source::Files(files))
-        }
-        files => {
-            if let Some(missing) = files.iter().find(|file| !file.exists()) {
-                bail!("{}: no such file or directory", missing.display());
-            }
-            Ok(Source::Files(files.to_vec()))
-        }
+            Err(IndexError::NoTraces { path }) if path.is_dir() => bail!(
+                "{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/",
+                path.display()
+            ),
+            Err(error) => Err(error.into()),
+        },
     }
+}
+
+/// The directory of the first of some files: where they are said to be.
+pub(crate) fn place_of(files: &[PathBuf]) -> &Path {
+    files.first().and_then(|first| first.parent()).unwrap_or(Path::new("."))
 }
 
 /// Whether a directory was made by `weft run`.
@@ -239,27 +243,23 @@ pub(crate) fn is_run(path: &Path) -> bool {
 
 /// The newest run that lies where runs without `-o` go.
 pub(crate) fn newest() -> anyhow::Result<PathBuf> {
-    let entries = fs::read_dir(RUNS).with_context(|| {
-        format!("no run was given and there is no {RUNS}/ here; start one with `weft run -- PROGRAM`")
-    })?;
-    // Names begin with the second; two runs may begin within one.
-    let begun = |path: &PathBuf| RunManifest::read(path).map_or(i64::MIN, |manifest| manifest.created_ns);
-    let runs = entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path));
-    runs.max_by_key(|path| (begun(path), path.clone()))
-        .with_context(|| format!("no run was given and {RUNS}/ holds none"))
+    let entries = fs::read_dir(RUNS)
+        .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))?;
+    newest_of(entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)))
+        .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))
 }
 
-/// Trace files directly in a directory, in order of their names.
+/// The run that was begun last. Names begin with the second; two runs may begin within one, and a run may have any name.
+pub(crate) fn newest_of(runs: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let begun = |path: &PathBuf| RunManifest::read(path).map_or(i64::MIN, |manifest| manifest.created_ns);
+    runs.max_by_key(|path| (begun(path), path.clone()))
+}
+
+/// What has the name of a trace directly in a directory, in order of names; whether it can be read shows when somebody tries to.
 pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let is_trace = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.starts_with('.')
-            && name != RUN_FILE
-            && [".pfw", ".pfw.gz", ".json", ".json.gz"].iter().any(|end| name.ends_with(end))
-    };
     let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut files: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).filter(is_trace).collect();
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_trace_name(path)).collect();
     files.sort();
     Ok(files)
 }
@@ -281,13 +281,32 @@ pub(crate) fn size_of(run: &Path) -> u64 {
         .iter()
         .filter(|path| !is_samples(path))
         .filter_map(|path| path.metadata().ok())
-        .map(|data| data.len())
-        .sum()
+        .filter(fs::Metadata::is_file)
+        .fold(0, |sum, data| sum.saturating_add(data.len()))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A run that began at this time.
+    pub(crate) fn begun(place: &Path, name: &str, created_ns: i64) -> PathBuf {
+        let run = place.join(name);
+        fs::create_dir(&run).expect("made");
+        let manifest = RunManifest { id: name.to_owned(), created_ns, ..RunManifest::default() };
+        manifest.create(&run).expect("written");
+        run
+    }
+
+    #[test]
+    fn the_newest_run_is_the_one_that_began_last() {
+        let place = tempfile::tempdir().expect("a directory");
+        let runs = [("c", 5), ("a", 7), ("b", 6)].map(|(name, ns)| begun(place.path(), name, ns));
+        assert_eq!(newest_of(runs.iter().cloned()).as_ref(), Some(&runs[1]));
+        let same = ["y", "z", "x"].map(|name| begun(place.path(), name, 8));
+        assert_eq!(newest_of(runs.into_iter().chain(same.clone())).as_ref(), Some(&same[1]));
+        assert_eq!(newest_of(std::iter::empty()), None);
+    }
 
     #[test]
     fn names_become_safe() {

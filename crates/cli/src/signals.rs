@@ -187,47 +187,6 @@ pub(crate) fn die_by(signal: libc::c_int) {
     }
 }
 
-/// A signal as people know it: `SIGSEGV`, `SIGRTMIN+3`.
-pub(crate) fn name(signal: i32) -> String {
-    let named = NAMES.iter().find(|(number, _)| *number == signal).map(|(_, name)| (*name).to_owned());
-    let real_time = || {
-        let first = libc::SIGRTMIN();
-        (first..=libc::SIGRTMAX()).contains(&signal).then(|| match signal - first {
-            0 => "SIGRTMIN".to_owned(),
-            more => format!("SIGRTMIN+{more}"),
-        })
-    };
-    named.or_else(real_time).unwrap_or_else(|| format!("signal {signal}"))
-}
-
-const NAMES: [(i32, &str); 25] = [
-    (libc::SIGHUP, "SIGHUP"),
-    (libc::SIGINT, "SIGINT"),
-    (libc::SIGQUIT, "SIGQUIT"),
-    (libc::SIGILL, "SIGILL"),
-    (libc::SIGTRAP, "SIGTRAP"),
-    (libc::SIGABRT, "SIGABRT"),
-    (libc::SIGBUS, "SIGBUS"),
-    (libc::SIGFPE, "SIGFPE"),
-    (libc::SIGKILL, "SIGKILL"),
-    (libc::SIGUSR1, "SIGUSR1"),
-    (libc::SIGSEGV, "SIGSEGV"),
-    (libc::SIGUSR2, "SIGUSR2"),
-    (libc::SIGPIPE, "SIGPIPE"),
-    (libc::SIGALRM, "SIGALRM"),
-    (libc::SIGTERM, "SIGTERM"),
-    (libc::SIGSTKFLT, "SIGSTKFLT"),
-    (libc::SIGXCPU, "SIGXCPU"),
-    (libc::SIGXFSZ, "SIGXFSZ"),
-    (libc::SIGVTALRM, "SIGVTALRM"),
-    (libc::SIGPROF, "SIGPROF"),
-    (libc::SIGIO, "SIGIO"),
-    (libc::SIGPWR, "SIGPWR"),
-    (libc::SIGSYS, "SIGSYS"),
-    (libc::SIGTTIN, "SIGTTIN"),
-    (libc::SIGTTOU, "SIGTTOU"),
-];
-
 /// CPU time in nanoseconds of all children that were waited for.
 pub(crate) fn children_cpu_ns() -> u64 {
     // SAFETY: rusage is plain data which the call fills in.
@@ -270,25 +229,6 @@ impl PidFile {
             }
             libc::close(directory);
             made
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signals_have_names() {
-        for (signal, expected) in [
-            (9, "SIGKILL".to_owned()),
-            (11, "SIGSEGV".to_owned()),
-            (libc::SIGRTMIN(), "SIGRTMIN".to_owned()),
-            (libc::SIGRTMIN() + 3, "SIGRTMIN+3".to_owned()),
-            (0, "signal 0".to_owned()),
-            (777, "signal 777".to_owned()),
-        ] {
-            assert_eq!(name(signal), expected);
         }
     }
 }

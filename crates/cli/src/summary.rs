@@ -1,265 +1,100 @@
 //! The summary that `weft run` prints at the end and `weft info` prints again.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use weftline_format::manifest::{CallTotal, FileTotal, SampleRecord, SpanTotal, State, SupervisorRecord};
+use weftline_analysis::coverage::RunTotals;
+use weftline_analysis::findings::{Verdict, WallTime};
+use weftline_format::manifest::{CallTotal, FileTotal, SampleRecord, SpanTotal, SupervisorRecord};
+use weftline_report::head::{self, Head};
+use weftline_report::{Fact, text};
 
-use crate::ledger::{self, Direction, Ledger, Unseen};
-use crate::signals;
 use crate::terminal::{self, Paint};
 
-/// All supervisors' records of a run, added up.
-pub(crate) struct Totals {
-    pub(crate) processes: usize,
-    pub(crate) images: usize,
-    pub(crate) events: u64,
-    pub(crate) wall_ns: u64,
-    pub(crate) cpu_ns: u64,
-    pub(crate) drain_cpu_ns: u64,
-    pub(crate) calls: Vec<CallTotal>,
-    pub(crate) spans: Vec<SpanTotal>,
-    pub(crate) files: Vec<FileTotal>,
-    pub(crate) losses: BTreeMap<String, u64>,
-    pub(crate) dropped_members: u64,
-    pub(crate) dropped_events: u64,
-    pub(crate) untraced: Vec<String>,
-    /// Why tracing failed on our side.
-    pub(crate) failures: Vec<String>,
-    pub(crate) open: bool,
-}
-
-impl Totals {
-    /// Adds up records.
-    pub(crate) fn of(records: &[SupervisorRecord]) -> Totals {
-        let mut calls: BTreeMap<(String, String), CallTotal> = BTreeMap::new();
-        let mut spans: BTreeMap<(String, String), SpanTotal> = BTreeMap::new();
-        let mut files: BTreeMap<String, FileTotal> = BTreeMap::new();
-        let mut losses = BTreeMap::new();
-        let mut pids = std::collections::BTreeSet::new();
-        let mut untraced = BTreeMap::<String, usize>::new();
-        for record in records {
-            for call in &record.calls {
-                let sum = calls.entry((call.cat.clone(), call.name.clone())).or_insert_with(|| CallTotal {
-                    name: call.name.clone(),
-                    cat: call.cat.clone(),
-                    ..CallTotal::default()
-                });
-                sum.count += call.count;
-                sum.time_ns += call.time_ns;
-                sum.bytes += call.bytes;
-            }
-            for span in &record.spans {
-                let sum = spans.entry((span.cat.clone(), span.name.clone())).or_insert_with(|| SpanTotal {
-                    name: span.name.clone(),
-                    cat: span.cat.clone(),
-                    ..SpanTotal::default()
-                });
-                sum.count += span.count;
-                sum.time_ns += span.time_ns;
-            }
-            for file in &record.files {
-                let sum = files
-                    .entry(file.path.clone())
-                    .or_insert_with(|| FileTotal { path: file.path.clone(), ..FileTotal::default() });
-                sum.reads += file.reads;
-                sum.writes += file.writes;
-                sum.read_bytes += file.read_bytes;
-                sum.write_bytes += file.write_bytes;
-                sum.time_ns += file.time_ns;
-            }
-            for process in &record.processes {
-                pids.insert((process.host.clone(), process.pidns, process.pid, process.start));
-                for (reason, count) in &process.drops {
-                    *losses.entry(reason.clone()).or_insert(0) += count;
-                }
-                if let Some(reason) = &process.untraced {
-                    // Programs that found no room to say who they are have one record together.
-                    let what = match ledger::program(process) {
-                        name if name.is_empty() => reason.clone(),
-                        name => format!("{name}: {reason}"),
-                    };
-                    *untraced.entry(what).or_default() += 1;
-                }
-            }
-        }
-        let mut calls: Vec<CallTotal> = calls.into_values().collect();
-        calls.sort_by_key(|call| std::cmp::Reverse(call.time_ns));
-        let mut spans: Vec<SpanTotal> = spans.into_values().collect();
-        spans.sort_by_key(|span| std::cmp::Reverse(span.time_ns));
-        let mut files: Vec<FileTotal> = files.into_values().collect();
-        files.sort_by_key(|file| std::cmp::Reverse(file.time_ns));
-        let sum = |part: fn(&SupervisorRecord) -> u64| records.iter().map(part).sum();
-        Totals {
-            processes: pids.len(),
-            images: records.iter().map(|record| record.processes.len()).sum(),
-            events: records.iter().flat_map(|record| &record.processes).map(|process| process.events).sum(),
-            wall_ns: records.iter().map(|record| record.wall_ns).max().unwrap_or(0),
-            cpu_ns: sum(|record| record.cpu_ns),
-            drain_cpu_ns: sum(|record| record.drain_cpu_ns),
-            calls,
-            spans,
-            files,
-            losses,
-            dropped_members: sum(|record| record.dropped_members),
-            dropped_events: sum(|record| record.dropped_events),
-            untraced: untraced
-                .into_iter()
-                .map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what })
-                .collect(),
-            failures: records.iter().filter_map(failure).collect(),
-            open: records.iter().any(|record| record.state == State::Open),
-        }
-    }
-
-    /// Events that are missing from the trace.
-    pub(crate) fn lost(&self) -> u64 {
-        self.losses.values().sum()
-    }
-}
-
-/// Why a supervisor's program was not traced though it should have been. Besides what the supervisor says of itself: a program that ended without
-/// a word, traced or not, is one that the library never came to.
-fn failure(record: &SupervisorRecord) -> Option<String> {
-    let silent = || {
-        let ended = record.exit.is_some() && record.state == State::Complete;
-        let known = record.processes.iter().any(|process| process.ppid == record.pid || process.untraced.is_some());
-        (ended && !known).then(|| {
-            "the program left no record: it ended before its first call, or its loader refused the library".to_owned()
-        })
-    };
-    record.failure.clone().or_else(silent)
-}
-
-/// How the program ended: `status 3`, `SIGKILL (signal 9)`; of several, each way with their number.
-fn endings(records: &[SupervisorRecord]) -> Option<String> {
-    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
-    for exit in records.iter().filter_map(|record| record.exit) {
-        let way = match (exit.code, exit.signal) {
-            (_, Some(signal)) => format!("killed by {} (signal {signal})", signals::name(signal)),
-            (Some(code), None) => format!("exit status {code}"),
-            (None, None) => continue,
-        };
-        *ways.entry(way).or_default() += 1;
-    }
-    let many = records.len() > 1;
-    let told = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
-    Some(told.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
-}
-
-/// The most memory that one process had, and which.
-fn peak(records: &[SupervisorRecord]) -> Option<String> {
-    let processes = records.iter().flat_map(|record| &record.processes);
-    let most = processes.max_by_key(|process| process.max_rss).filter(|process| process.max_rss > 0)?;
-    Some(format!("{} at most in one process ({})", terminal::bytes(most.max_rss), ledger::program(most)))
-}
-
-/// The summary as text.
-pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord], paint: Paint) -> String {
-    let totals = Totals::of(records);
+/// The summary as text. Without a verdict, where the wall time went is told from the records alone. `unjudged`: why there is no verdict.
+pub(crate) fn text(
+    run: &str,
+    trace_bytes: u64,
+    records: &[SupervisorRecord],
+    (verdict, unjudged): (Option<&Verdict>, Option<&str>),
+    width: usize,
+    paint: Paint,
+) -> String {
+    let width = width.clamp(60, 200);
+    let head = Head::new(records);
+    let totals = head.totals();
     let mut out = String::new();
-    let mut row = |label: &str, value: &str| {
-        let _ = writeln!(out, "{}  {value}", paint.dim(&format!("{label:>9}")));
-    };
-    row("run", &paint.strong(where_));
-    for samples in records.iter().filter_map(|record| record.samples.as_ref()) {
-        row("sampled", &sampled(samples));
+    let headline = verdict.and_then(|verdict| Some((verdict.headline()?, verdict.findings.first())));
+    if let Some((headline, worst)) = headline {
+        out.push_str(&text::verdict(&headline, worst, width, &paint));
     }
-    if !records.is_empty() && records.iter().all(SupervisorRecord::only_samples) {
-        if totals.open {
-            row("open", "the collector is still at work");
-        }
+    let mut all = facts(&head, trace_bytes, records, verdict);
+    all.extend(unjudged.map(|why| Fact { label: "verdict", shown: why.to_owned(), ..Fact::hidden("", "") }));
+    out.push_str(&text::facts(run, &all, width, &paint));
+    if head.only_samples() || totals.events == 0 {
         return out;
     }
-    let per_event = if totals.events > 0 {
-        format!(", {:.1} bytes an event", trace_bytes as f64 / totals.events as f64)
-    } else {
-        String::new()
+    let (waits, on_files): (Vec<&CallTotal>, Vec<&CallTotal>) = totals.calls.iter().partition(|call| call.waits);
+    let mut list = |title: &str, some: &[&CallTotal], most: usize| {
+        if !some.is_empty() {
+            let _ = write!(out, "\n{}", calls(title, some.iter().take(most).copied(), width, paint));
+        }
     };
-    row(
-        "time",
-        &format!(
-            "{} wall, {} CPU; tracing took {} CPU beside it",
-            terminal::time(totals.wall_ns),
-            terminal::time(totals.cpu_ns),
-            terminal::time(totals.drain_cpu_ns)
-        ),
+    list("calls by time", &on_files, 8);
+    list("waits by time", &waits, 5);
+    if !totals.spans.is_empty() {
+        let _ = write!(out, "\n{}", spans(totals.spans.iter().take(10), width, paint));
+    }
+    // Pipes and sockets are no files: time there is spent waiting.
+    let named: Vec<&FileTotal> = totals.files.iter().filter(|file| file.path.starts_with('/')).collect();
+    if !named.is_empty() {
+        let _ = write!(out, "\n{}", files(&named, width, paint));
+    }
+    out
+}
+
+fn facts(head: &Head<'_>, trace_bytes: u64, records: &[SupervisorRecord], verdict: Option<&Verdict>) -> Vec<Fact> {
+    let totals = head.totals();
+    let line = |label: &'static str, shown: String| Fact { label, shown, ..Fact::hidden("", "") };
+    let mut facts = head.program();
+    let wall = verdict.and_then(|verdict| verdict.wall.clone()).or_else(|| WallTime::of_records(records));
+    facts.extend(wall.as_ref().map(head::wall_time));
+    facts.extend(verdict.and_then(|verdict| verdict.training.as_ref()).map(head::training));
+    if !head.only_samples() {
+        facts.push(line("I/O", io(totals)));
+        facts.push(line("processes", head.processes()));
+        facts.push(line("trace", trace(head, trace_bytes)));
+    }
+    facts.extend(head.overhead());
+    facts.extend(head.losses());
+    facts.extend(
+        records.iter().filter_map(|record| record.samples.as_ref()).map(|samples| line("sampled", sampled(samples))),
     );
-    if let Some(peak) = peak(records) {
-        row("memory", &terminal::printable(&peak));
+    if head.only_samples() && totals.open {
+        facts.push(line("open", "the collector is still at work".to_owned()));
     }
-    if let Some(ending) = endings(records) {
-        let fine = records.iter().filter_map(|record| record.exit).all(|exit| exit.code == Some(0));
-        row("ended", &if fine { ending } else { paint.strong(&ending) });
+    facts
+}
+
+/// `44.9 KiB read, 12.5 MiB written in 3,989 calls, system files included`
+fn io(totals: &RunTotals) -> String {
+    let (read, written) = totals.bytes();
+    format!(
+        "{} read, {} written in {}, system files included",
+        terminal::bytes(read),
+        terminal::bytes(written),
+        terminal::counted(totals.call_count(), "call", "calls")
+    )
+}
+
+/// `3,989 events, 115.6 KiB, 29.7 bytes an event; nothing lost, coverage 99.9 %`
+fn trace(head: &Head<'_>, trace_bytes: u64) -> String {
+    let events = head.totals().events;
+    let mut out = format!("{}, {}", terminal::counted(events, "event", "events"), terminal::bytes(trace_bytes));
+    if events > 0 {
+        let _ = write!(out, ", {} bytes an event", terminal::tenths(trace_bytes as f64 / events as f64));
     }
-    for failure in &totals.failures {
-        row("untraced", &paint.bad(&terminal::printable(failure)));
-    }
-    row(
-        "traced",
-        &format!(
-            "{} events of {} {} ({} images); {}{per_event}",
-            terminal::count(totals.events),
-            totals.processes,
-            if totals.processes == 1 { "process" } else { "processes" },
-            totals.images,
-            terminal::bytes(trace_bytes)
-        ),
-    );
-    let lost = totals.lost();
-    if lost == 0 {
-        row("lost", &paint.good("nothing"));
-    } else {
-        let reasons: Vec<String> =
-            totals.losses.iter().map(|(reason, n)| format!("{} {reason}", terminal::count(*n))).collect();
-        row("lost", &paint.bad(&format!("{} events ({})", terminal::count(lost), reasons.join(", "))));
-    }
-    if totals.dropped_members > 0 {
-        row(
-            "dropped",
-            &format!(
-                "the oldest {} events ({} members), to keep within --max-size",
-                terminal::count(totals.dropped_events),
-                totals.dropped_members
-            ),
-        );
-    }
-    let ledger = ledger::ledger(records);
-    row("coverage", &coverage(&ledger));
-    let unseen: Vec<String> = ledger.unseen.iter().map(Unseen::sentence).collect();
-    for absent in records.iter().filter_map(|record| record.kernel.as_ref()).flat_map(|kernel| &kernel.absent) {
-        row("kernel", &paint.strong(&format!("--kernel does not tell: {}", terminal::printable(absent))));
-    }
-    // What failed as a whole was said above.
-    let untraced = if totals.failures.is_empty() { &totals.untraced[..] } else { &[] };
-    for (label, sentences) in [("unseen", &unseen[..]), ("untraced", untraced)] {
-        for sentence in sentences.iter().take(5) {
-            row(label, &terminal::printable(sentence));
-        }
-        if sentences.len() > 5 {
-            row(label, &format!("… and {} more; weft check lists them", sentences.len() - 5));
-        }
-    }
-    if totals.open {
-        row("open", "processes of this run are still running; weft info shows them when they are done");
-    }
-    if totals.events > 0 {
-        let _ = write!(out, "\n{}", calls("calls by time", totals.calls.iter().take(8), paint));
-        let mut by_bytes: Vec<&CallTotal> = totals.calls.iter().filter(|call| call.bytes > 0).collect();
-        by_bytes.sort_by_key(|call| std::cmp::Reverse(call.bytes));
-        if !by_bytes.is_empty() {
-            let _ = write!(out, "\n{}", calls("calls by bytes", by_bytes.into_iter().take(5), paint));
-        }
-        if !totals.spans.is_empty() {
-            let _ = write!(out, "\n{}", spans(totals.spans.iter().take(10), paint));
-        }
-        // Pipes and sockets take time too, but a name like `pipe:[105364]` helps nobody while there are files to show.
-        let (named, nameless): (Vec<&FileTotal>, Vec<&FileTotal>) =
-            totals.files.iter().partition(|file| file.path.starts_with('/'));
-        let shown = if named.is_empty() { nameless } else { named };
-        if !shown.is_empty() {
-            let _ = write!(out, "\n{}", files(&shown, paint));
-        }
+    if let Some(whole) = head.whole() {
+        let _ = write!(out, "; {whole}");
     }
     out
 }
@@ -267,15 +102,15 @@ pub(crate) fn text(where_: &str, trace_bytes: u64, records: &[SupervisorRecord],
 /// `1,204 samples of 5 processes and the host, every 500 ms`
 fn sampled(samples: &SampleRecord) -> String {
     let mut text = format!(
-        "{} samples: {}, every {}",
-        terminal::count(samples.samples),
+        "{}: {}, every {}",
+        terminal::counted(samples.samples, "sample", "samples"),
         terminal::printable(&samples.what),
         terminal::time(samples.interval_ns)
     );
     if samples.not_followed > 0 {
         text.push_str(&format!(
-            "; {} processes not followed: too many open files",
-            terminal::count(samples.not_followed)
+            "; {} not followed: too many open files",
+            terminal::counted(samples.not_followed, "process", "processes")
         ));
     }
     for (reason, count) in &samples.lost {
@@ -284,27 +119,7 @@ fn sampled(samples: &SampleRecord) -> String {
     text
 }
 
-/// `99.8% of 1.2 GiB read, 100% of 34 MiB written, as the kernel counts`
-pub(crate) fn coverage(ledger: &Ledger) -> String {
-    let part = |direction: Option<Direction>, verb: &str| {
-        direction.map(|direction| match (direction.countable(), direction.percent()) {
-            (Some(countable), Some(percent)) => {
-                format!("{}% of {} {verb}", (percent * 10.0).floor() / 10.0, terminal::bytes(countable))
-            }
-            (Some(_), None) => format!("nothing {verb}"),
-            (None, _) => format!("unknown what was {verb}"),
-        })
-    };
-    let (Some(read), Some(write)) = (part(ledger.tree_read, "read"), part(ledger.tree_write, "written")) else {
-        return "not known before the run is complete".into();
-    };
-    match ledger.uncounted().next() {
-        Some(_) => format!("unknown: bytes went where no counter shows them; of the rest {read}, {write}"),
-        None => format!("{read}, {write}, as the kernel counts"),
-    }
-}
-
-fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Paint) -> String {
+fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, width: usize, paint: Paint) -> String {
     let mut rows = vec![vec![title.to_owned(), "count".into(), "time".into(), "mean".into(), "bytes".into()]];
     for call in calls {
         rows.push(vec![
@@ -315,62 +130,52 @@ fn calls<'a>(title: &str, calls: impl Iterator<Item = &'a CallTotal>, paint: Pai
             if call.bytes > 0 { terminal::bytes(call.bytes) } else { "-".into() },
         ]);
     }
-    heading(&terminal::table(&rows, "  "), paint)
+    table(&rows, width, paint)
 }
 
-fn spans<'a>(spans: impl Iterator<Item = &'a SpanTotal>, paint: Paint) -> String {
+fn spans<'a>(spans: impl Iterator<Item = &'a SpanTotal>, width: usize, paint: Paint) -> String {
     let mut rows =
         vec![vec!["spans by time".to_owned(), "count".into(), "time".into(), "mean".into(), "category".into()]];
     for span in spans {
         rows.push(vec![
-            shortened(&terminal::printable(&span.name), 56),
+            terminal::printable(&span.name),
             terminal::count(span.count),
             terminal::time(span.time_ns),
             terminal::time(span.time_ns / span.count.max(1)),
-            if span.cat.is_empty() { "-".into() } else { shortened(&terminal::printable(&span.cat), 24) },
+            if span.cat.is_empty() { "-".into() } else { text::shorten(&terminal::printable(&span.cat), 24) },
         ]);
     }
-    heading(&terminal::table(&rows, "  "), paint)
+    table(&rows, width, paint)
 }
 
-fn files(files: &[&FileTotal], paint: Paint) -> String {
+fn files(files: &[&FileTotal], width: usize, paint: Paint) -> String {
     let mut rows = vec![vec![
         "files by time".to_owned(),
-        "reads".into(),
-        "writes".into(),
+        "time".into(),
         "read".into(),
         "written".into(),
-        "time".into(),
+        "reads".into(),
+        "writes".into(),
     ]];
     for file in files.iter().take(8) {
         rows.push(vec![
-            shortened(&terminal::printable(&file.path), 56),
-            terminal::count(file.reads),
-            terminal::count(file.writes),
+            terminal::printable(&file.path),
+            terminal::time(file.time_ns),
             terminal::bytes(file.read_bytes),
             terminal::bytes(file.write_bytes),
-            terminal::time(file.time_ns),
+            terminal::count(file.reads),
+            terminal::count(file.writes),
         ]);
     }
-    heading(&terminal::table(&rows, "  "), paint)
+    table(&rows, width, paint)
 }
 
-/// The first line of a table stands out.
-fn heading(table: &str, paint: Paint) -> String {
-    match table.split_once('\n') {
-        Some((first, rest)) => format!("{}\n{rest}", paint.dim(first)),
-        None => table.to_owned(),
-    }
-}
-
-/// The end of a path says most.
-fn shortened(path: &str, width: usize) -> String {
-    let length = path.chars().count();
-    if length <= width {
-        path.to_owned()
-    } else {
-        format!("…{}", path.chars().skip(length - width + 1).collect::<String>())
-    }
+/// A table that fits; its first line stands out.
+fn table(rows: &[Vec<String>], width: usize, paint: Paint) -> String {
+    let left: Vec<bool> = (0..rows[0].len()).map(|column| column == 0).collect();
+    let lines = text::fit(rows, &left, width.saturating_sub(2)).into_iter().enumerate();
+    let painted = lines.map(|(place, line)| if place == 0 { paint.dim(&line) } else { line });
+    painted.map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -391,10 +196,33 @@ mod tests {
     /// Lines of the table of spans, without the spaces that align it.
     fn check(records: &[SupervisorRecord], expected: &[&str]) {
         let paint = terminal::Terminal::new(crate::args::Color::Never).stdout();
-        let text = text("run", 0, records, paint);
+        let text = text("run", 0, records, (None, None), 120, paint);
         let lines = text.lines().skip_while(|line| !line.contains("spans by time")).take_while(|line| !line.is_empty());
         let lines: Vec<String> = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines, expected, "{text}");
+    }
+
+    /// Whatever the terminal, and whatever the names.
+    #[test]
+    fn tables_fit() {
+        let long = "an annotation with a name that nobody can read in one line of a terminal, however wide it is";
+        let mut record =
+            record(&[(long, "a category that is long too, longer than a column", 1_000_000, 90_000_000_000)]);
+        record.files = vec![FileTotal {
+            path: format!("/scratch/project/{}/part-00001.tfrecord", "deep/".repeat(20)),
+            reads: 1_000_000,
+            writes: 1_000_000,
+            read_bytes: 5 << 30,
+            write_bytes: 5 << 30,
+            time_ns: 90_000_000_000,
+        }];
+        let paint = terminal::Terminal::new(crate::args::Color::Never).stdout();
+        for width in [60, 80, 100, 120, 200] {
+            let text = text("run", 0, std::slice::from_ref(&record), (None, Some("not judged")), width, paint);
+            let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+            assert!(long.is_empty(), "{width}: {long:#?}");
+            assert!(text.contains("verdict  not judged") && text.contains("files by time"), "{text}");
+        }
     }
 
     #[test]

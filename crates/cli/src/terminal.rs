@@ -1,8 +1,9 @@
 //! Colour and units for what people read.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
-pub(crate) use weftline_report::units::{bytes, count, printable, time};
+pub(crate) use weftline_analysis::units::{bytes, count, counted, percent, percent_floor, printable, tenths, time};
 
 use crate::args::Color;
 
@@ -65,6 +66,18 @@ impl Paint {
     }
 }
 
+impl weftline_report::text::Paint for Paint {
+    fn strong(&self, text: &str) -> String {
+        (*self).strong(text)
+    }
+    fn dim(&self, text: &str) -> String {
+        (*self).dim(text)
+    }
+    fn bad(&self, text: &str) -> String {
+        (*self).bad(text)
+    }
+}
+
 /// An error with its causes, without those that the text before already tells.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut out = String::new();
@@ -103,6 +116,19 @@ pub(crate) fn table(rows: &[Vec<String>], indent: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A path in JSON, whatever bytes it has: what is no UTF-8 is replaced.
+pub(crate) fn path_as_text<S: serde::Serializer>(path: &impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.as_ref().display())
+}
+
+/// The same where there may be none.
+pub(crate) fn maybe_path_as_text<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => path_as_text(path, to),
+        None => to.serialize_none(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `weft top`: a run in progress, drawn again and again.
 //!
 //! ```text
-//! Glance::look (drain) ────────▶ window ─┐
+//! Glance::look (drain) ─▶ its window ────┐
 //! ProcessSampler (collect) ─▶ usage ─────┴▶ picture ─┐
 //!                              keys ─────▶ view ─────┴▶ draw ─▶ lines ─▶ screen
 //! ```
@@ -12,4 +12,3 @@ pub(crate) mod picture;
 pub(crate) mod screen;
 pub(crate) mod usage;
 pub(crate) mod view;
-pub(crate) mod window;

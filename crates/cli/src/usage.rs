@@ -11,8 +11,12 @@ use rustix::io::Errno;
 pub(crate) struct Usage(String);
 
 impl Usage {
+    pub(crate) fn new(what: impl Into<String>) -> Usage {
+        Usage(what.into())
+    }
+
     pub(crate) fn error(what: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(Usage(what.into()))
+        anyhow::Error::new(Usage::new(what))
     }
 }
 

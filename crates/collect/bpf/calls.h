@@ -45,6 +45,13 @@ INLINE u32 call_number(struct pt_regs *regs)
 #endif
 }
 
+/* The rule of a call that is told or timed and made by a process that is followed; else nothing. */
+INLINE u32 *rule_of(u32 number, u64 pid_tgid)
+{
+	u32 *rule = map_lookup(&calls, &number);
+	return rule && *rule & (CALL_TOLD | CALL_TIMED) && is_followed(pid_tgid >> 32) ? rule : 0;
+}
+
 static void flush_fault(u32 tgid, u32 tid);
 
 SEC("tp_btf/sys_enter")
@@ -52,12 +59,10 @@ int enter_call(u64 *context)
 {
 	struct pt_regs *regs = (void *)context[0];
 	u32 number = context[1];
-	u32 *rule = map_lookup(&calls, &number);
-	if (!rule || !(*rule & (CALL_TOLD | CALL_TIMED)))
-		return 0;
 	u64 both = current_pid_tgid();
 	u32 tgid = both >> 32, tid = both;
-	if (!is_followed(tgid))
+	u32 *rule = rule_of(number, both);
+	if (!rule)
 		return 0;
 	if (is_foreign()) {
 		lost(LOST_FOREIGN_CALLS);
@@ -135,12 +140,10 @@ int exit_call(u64 *context)
 {
 	struct pt_regs *regs = (void *)context[0];
 	u32 number = call_number(regs);
-	u32 *rule = map_lookup(&calls, &number);
-	if (!rule || !(*rule & (CALL_TOLD | CALL_TIMED)))
-		return 0;
 	u64 both = current_pid_tgid();
 	u32 tgid = both >> 32, tid = both;
-	if (!is_followed(tgid))
+	u32 *rule = rule_of(number, both);
+	if (!rule)
 		return 0;
 	struct call *found = map_lookup(&under_way, &tid);
 	if (!found)

@@ -24,7 +24,7 @@ impl Sink for Count {
         self.values += values.len() as u64;
     }
 
-    fn fact(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
+    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
 }
 
 fn cpu_ns() -> i64 {

@@ -18,22 +18,22 @@ use crate::sample::Interval;
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// Nanoseconds since some point in the past; never steps.
     pub steady_ns: i64,
     /// Nanoseconds since the epoch.
     pub real_ns: i64,
 }
 
-impl Moment {
+impl ClockReading {
     /// Reads the clocks.
-    pub fn now() -> Moment {
-        Moment { steady_ns: read(ClockId::Monotonic), real_ns: read(ClockId::Realtime) }
+    pub fn now() -> ClockReading {
+        ClockReading { steady_ns: read(ClockId::Monotonic), real_ns: read(ClockId::Realtime) }
     }
 
     /// The interval that ends now and began at an earlier moment. Somebody may have set the clock meanwhile: the length is that of the
     /// steady clock then, since counters grow with that one.
-    pub fn since(&self, earlier: &Moment) -> Interval {
+    pub fn since(&self, earlier: &ClockReading) -> Interval {
         let steady = self.steady_ns - earlier.steady_ns;
         let stepped = (self.real_ns - earlier.real_ns - steady).abs() > STEP_NS;
         let start_ns = if stepped { self.real_ns - steady } else { earlier.real_ns };
@@ -53,7 +53,7 @@ fn read(clock: ClockId) -> i64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
     /// When it was taken.
-    pub at: Moment,
+    pub at: ClockReading,
     /// How long after its deadline that was.
     pub late_ns: u64,
     /// Deadlines that passed before it and had no tick of their own.
@@ -66,7 +66,7 @@ pub struct Tick {
 /// Its descriptor is readable while a tick is due.
 pub trait Clock: AsFd + fmt::Debug {
     /// Both clocks now.
-    fn now(&self) -> Moment;
+    fn now(&self) -> ClockReading;
 
     /// Lets it tick every `interval`, the first time when one has passed.
     fn start(&mut self, interval: Duration) -> io::Result<()>;
@@ -92,7 +92,7 @@ impl Deadlines {
     }
 
     /// The tick that stands for the next `due` of them, taken `at` that moment.
-    pub fn take(&mut self, due: u64, at: Moment) -> Tick {
+    pub fn take(&mut self, due: u64, at: ClockReading) -> Tick {
         let skipped = due.saturating_sub(1);
         let passed_ns = self.interval_ns.saturating_mul(i64::try_from(skipped).unwrap_or(i64::MAX));
         let deadline = self.next_ns.saturating_add(passed_ns);
@@ -117,8 +117,8 @@ impl KernelClock {
 }
 
 impl Clock for KernelClock {
-    fn now(&self) -> Moment {
-        Moment::now()
+    fn now(&self) -> ClockReading {
+        ClockReading::now()
     }
 
     fn start(&mut self, interval: Duration) -> io::Result<()> {
@@ -131,7 +131,7 @@ impl Clock for KernelClock {
     fn tick(&mut self) -> io::Result<Option<Tick>> {
         let mut count = [0; 8];
         match rustix::io::read(&self.timer, &mut count) {
-            Ok(_) => Ok(Some(self.deadlines.take(u64::from_ne_bytes(count), Moment::now()))),
+            Ok(_) => Ok(Some(self.deadlines.take(u64::from_ne_bytes(count), ClockReading::now()))),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -154,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn at(steady_ns: i64) -> Moment {
-        Moment { steady_ns, real_ns: steady_ns / 2 }
+    fn at(steady_ns: i64) -> ClockReading {
+        ClockReading { steady_ns, real_ns: steady_ns / 2 }
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_does_not_stretch_an_interval() {
-        let at = |steady_ns, real_ns| Moment { steady_ns, real_ns };
+        let at = |steady_ns, real_ns| ClockReading { steady_ns, real_ns };
         for (earlier, later, start, end) in [
             (at(0, 1_000), at(500_000_000, 500_001_000), 1_000, 500_001_000),
             (at(0, 1_000), at(500_000_000, 500_002_000), 1_000, 500_002_000),

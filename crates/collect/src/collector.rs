@@ -3,11 +3,11 @@
 //! `weft collect` runs it in the foreground, `weft run` in a thread of its own ([`Sampling`]) that opens nothing before the program has
 //! run for a while, so that short programs do not pay for it.
 
-mod crowd;
+mod descriptors;
 mod ending;
 mod groups;
+mod lease;
 mod node;
-mod office;
 mod options;
 mod sampling;
 mod targets;
@@ -20,7 +20,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use weftline_format::manifest::{KernelRecord, SampleRecord, State};
 
-use crate::clock::{Clock, KernelClock, Moment};
+use crate::clock::{Clock, ClockReading, KernelClock};
 use crate::error::{CollectError, Result};
 use crate::follow::Follower;
 use crate::own::Own;
@@ -28,10 +28,10 @@ use crate::read::raise_open_files;
 use crate::schedule::prefer_promptness;
 use crate::writer::SampleWriter;
 
-use crowd::{Crowd, is_crowded};
+use descriptors::{DescriptorBudget, is_out_of_descriptors};
 use groups::Groups;
+use lease::SamplerLease;
 use node::Node;
-use office::Office;
 pub use options::Options;
 pub use sampling::{Sampling, Stop};
 use targets::Targets;
@@ -39,13 +39,15 @@ use targets::Targets;
 /// The shortest interval: below it a collector does little but wake up.
 pub const SHORTEST: Duration = Duration::from_millis(1);
 /// How often a collector that does not sample the host asks whether it may.
-const OFFICE_NS: i64 = 2_000_000_000;
+const LEASE_NS: i64 = 2_000_000_000;
 
-// What an event of the loop is about; ends of processes are `FIRST_PID` plus the pid.
-const TIMER: u64 = 0;
-const STOP: u64 = 1;
-const SENTINEL: u64 = 2;
-const FIRST_PID: u64 = 16;
+/// What an event of the loop is about; ends of processes are `FIRST_PID` plus the pid.
+mod about {
+    pub(super) const TIMER: u64 = 0;
+    pub(super) const STOP: u64 = 1;
+    pub(super) const SENTINEL: u64 = 2;
+    pub(super) const FIRST_PID: u64 = 16;
+}
 
 /// Samples a host and processes into one file of a run directory.
 #[derive(Debug)]
@@ -53,14 +55,14 @@ pub struct Collector<C: Clock = KernelClock> {
     options: Options,
     own: Own,
     session: u32,
-    began: Moment,
+    began: ClockReading,
     stop: Stop,
     events: OwnedFd,
     clock: C,
     follower: Follower,
     targets: Targets,
     writer: SampleWriter,
-    office: Option<Office>,
+    lease: Option<SamplerLease>,
     asked_ns: i64,
     node: Option<Node>,
     groups: Groups,
@@ -107,13 +109,13 @@ impl<C: Clock> Collector<C> {
             epoll::add(&events, source, EventData::new_u64(data), EventFlags::IN)
                 .map_err(CollectError::system("an event queue"))
         };
-        watch(clock.as_fd(), TIMER)?;
-        watch(stop.as_fd(), STOP)?;
+        watch(clock.as_fd(), about::TIMER)?;
+        watch(stop.as_fd(), about::STOP)?;
         if let Some(sentinels) = follower.sentinel_events() {
-            watch(sentinels, SENTINEL)?;
+            watch(sentinels, about::SENTINEL)?;
         }
-        let (crowd, arguments) = (Crowd::new(limit), options.arguments);
-        let targets = Targets::new(&options.roots, &own, began, crowd, options.exit_records, arguments);
+        let (descriptors, arguments) = (DescriptorBudget::new(limit), options.arguments);
+        let targets = Targets::new(&options.roots, &own, began, descriptors, options.exit_records, arguments);
         let mut collector = Collector {
             options,
             own,
@@ -125,7 +127,7 @@ impl<C: Clock> Collector<C> {
             follower,
             targets,
             writer,
-            office: None,
+            lease: None,
             asked_ns: i64::MIN,
             node: None,
             groups,
@@ -136,8 +138,8 @@ impl<C: Clock> Collector<C> {
             kernel: None,
         };
         collector.look(&began);
-        if collector.targets.is_empty() && collector.targets.crowd.outside() > 0 {
-            let limit = collector.targets.crowd.limit();
+        if collector.targets.is_empty() && collector.targets.descriptors.outside() > 0 {
+            let limit = collector.targets.descriptors.limit();
             collector.discard();
             return Err(CollectError::NoRoom(limit));
         }
@@ -194,7 +196,7 @@ impl<C: Clock> Collector<C> {
     /// What the user should know, each thing once.
     pub fn take_messages(&mut self) -> Vec<String> {
         self.messages.append(&mut self.follower.take_messages());
-        self.messages.extend(self.targets.crowd.take_message());
+        self.messages.extend(self.targets.descriptors.take_message());
         self.messages.extend(self.writer.take_trouble());
         std::mem::take(&mut self.messages)
     }
@@ -227,10 +229,10 @@ impl<C: Clock> Collector<C> {
         let mut go_on = true;
         for event in &ready[..count] {
             match event.data.u64() {
-                TIMER => go_on &= self.tick(),
-                STOP => go_on = false,
-                SENTINEL => self.greet(),
-                data => self.end((data - FIRST_PID) as u32),
+                about::TIMER => go_on &= self.tick(),
+                about::STOP => go_on = false,
+                about::SENTINEL => self.add_sentinels(),
+                data => self.end((data - about::FIRST_PID) as u32),
             }
         }
         go_on && !self.is_done()
@@ -257,12 +259,12 @@ impl<C: Clock> Collector<C> {
     }
 
     /// Samples everything. What is to be sampled at this moment comes first; whom to follow from now on, and writing, come after it.
-    fn look(&mut self, at: &Moment) {
+    fn look(&mut self, at: &ClockReading) {
         // The host's files are opened first: processes take what is left of the descriptors.
-        if self.options.host && self.node.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= OFFICE_NS {
+        if self.options.host && self.node.is_none() && at.steady_ns.saturating_sub(self.asked_ns) >= LEASE_NS {
             self.asked_ns = at.steady_ns;
-            self.office = Office::take(&self.options.run, &self.own.host);
-            if self.office.is_some() {
+            self.lease = SamplerLease::take(&self.options.run, &self.own.host);
+            if self.lease.is_some() {
                 self.node = Some(Node::open(&self.options, *at));
             }
         }
@@ -280,17 +282,17 @@ impl<C: Clock> Collector<C> {
         }
         self.groups.sample(self.clock.now(), &mut self.writer);
         if let Some(node) = &mut self.node {
-            node.tell_facts(at, &mut self.writer);
+            node.write_metadata(at, &mut self.writer);
         }
         self.writer.end_interval(at.steady_ns);
     }
 
     fn add(&mut self, pid: u32) {
-        let told_by = (&self.events, FIRST_PID + u64::from(pid));
+        let told_by = (&self.events, about::FIRST_PID + u64::from(pid));
         match self.targets.add(pid, told_by, &self.clock, &mut self.writer) {
             Ok(()) => {}
-            Err(error) if is_crowded(&error) => {
-                self.targets.crowd.turn_away(pid);
+            Err(error) if is_out_of_descriptors(&error) => {
+                self.targets.descriptors.refuse(pid);
                 self.follower.postponed(pid);
                 return;
             }
@@ -301,12 +303,12 @@ impl<C: Clock> Collector<C> {
         }
         self.follow_in_kernel(pid);
         // Up to ten files, which must not be the last ones.
-        let (crowd, events) = (&self.targets.crowd, &self.events);
-        self.groups.add_of(pid, &self.options.roots, || crowd.has_room(events));
+        let (descriptors, events) = (&self.targets.descriptors, &self.events);
+        self.groups.add_of(pid, &self.options.roots, || descriptors.has_room(events));
     }
 
     /// A sentinel has come: its process is sampled at once.
-    fn greet(&mut self) {
+    fn add_sentinels(&mut self) {
         for pid in self.follower.new_sentinels(self.clock.now().steady_ns) {
             self.add(pid);
         }

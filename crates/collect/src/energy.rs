@@ -13,7 +13,7 @@ use crate::sample::{Interval, Sink, Subject, Value};
 const DEEPEST: usize = 3;
 
 #[derive(Debug)]
-enum Kind {
+enum MeterKind {
     /// Microjoules, up to a range.
     Energy { range: Option<u64>, before: Option<u64> },
     /// Microwatts at this moment.
@@ -24,7 +24,7 @@ enum Kind {
 struct Meter {
     name: String,
     file: Kept,
-    kind: Kind,
+    kind: MeterKind,
 }
 
 /// Samples energy meters.
@@ -66,7 +66,7 @@ impl EnergySampler {
         self.refused
     }
 
-    fn add(&mut self, path: &Path, name: String, kind: Kind) {
+    fn add(&mut self, path: &Path, name: String, kind: MeterKind) {
         match Kept::open(path) {
             Ok(file) => self.meters.push(Meter { name, file, kind }),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.refused += 1,
@@ -76,7 +76,7 @@ impl EnergySampler {
 
     fn energy(&mut self, directory: &Path, file: &str, name: String) {
         let range = text(directory.join("max_energy_range_uj")).and_then(|text| number(text.as_bytes()));
-        let kind = Kind::Energy { range: range.filter(|range| *range > 0), before: None };
+        let kind = MeterKind::Energy { range: range.filter(|range| *range > 0), before: None };
         self.add(&directory.join(file), name, kind);
     }
 
@@ -94,9 +94,9 @@ impl EnergySampler {
                 let sensor_label = text(directory.join(format!("{sensor}_label"))).unwrap_or_else(|| sensor.to_owned());
                 let name = named("hwmon", &chip, &format!("{label}-{sensor_label}"));
                 if sensor.starts_with("energy") {
-                    self.add(&directory.join(&file), name, Kind::Energy { range: None, before: None });
+                    self.add(&directory.join(&file), name, MeterKind::Energy { range: None, before: None });
                 } else if sensor.starts_with("power") {
-                    self.add(&directory.join(&file), name, Kind::Power);
+                    self.add(&directory.join(&file), name, MeterKind::Power);
                 }
             }
         }
@@ -120,11 +120,11 @@ impl EnergySampler {
             let Ok(bytes) = meter.file.read_record(&mut self.buffer) else { continue };
             let Some(now) = number(bytes.trim_ascii()) else { continue };
             match &mut meter.kind {
-                Kind::Power => {
+                MeterKind::Power => {
                     let values = [("power_w", Value::Float(now as f64 / 1e6))];
                     sink.counter(Subject::Host, "energy", &meter.name, at, &values);
                 }
-                Kind::Energy { range, before } => {
+                MeterKind::Energy { range, before } => {
                     if let Some(before) = *before {
                         let used = used(now, before, *range);
                         let mut values = [("energy_uj", Value::Unsigned(used)), ("power_w", Value::Float(0.0))];

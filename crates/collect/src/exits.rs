@@ -43,12 +43,14 @@ const CPU_RUN_VIRTUAL: usize = 72;
 /// `ac_flag` of a thread that was the last of its process (since Linux 5.19; before, such records are left alone).
 const LAST_THREAD: u8 = 0x20;
 
-/// Types and flags of netlink messages.
-const IS_ERROR: u16 = 2;
-const REQUEST: u16 = 1;
-const ACKNOWLEDGE: u16 = 4;
-const HEADER: usize = 16;
-const GENERIC_HEADER: usize = 4;
+/// Types, flags and sizes of netlink messages.
+mod netlink {
+    pub(super) const IS_ERROR: u16 = 2;
+    pub(super) const REQUEST: u16 = 1;
+    pub(super) const ACKNOWLEDGE: u16 = 4;
+    pub(super) const HEADER: usize = 16;
+    pub(super) const GENERIC_HEADER: usize = 4;
+}
 
 /// Room for records that nobody has taken yet; one needs about two kilobytes of it.
 const QUEUE: usize = 2 << 20;
@@ -83,15 +85,16 @@ impl Exits {
         // With less room, more records are lost on a busy machine.
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE);
         let mut exits = Exits { socket, family: 0, processors, buffer: vec![0; 16 << 10] };
-        exits.ask(&message(CONTROL, REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0"))?;
+        exits.ask(&message(CONTROL, netlink::REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0"))?;
         exits.family = exits.answer(&mut |kind, body| {
             let id = attributes(body).find(|(attribute, _)| *attribute == FAMILY_ID && kind == CONTROL);
             id.and_then(|(_, value)| Some(u16::from_ne_bytes(value.get(..2)?.try_into().ok()?)))
         })?;
-        let register = message(exits.family, REQUEST | ACKNOWLEDGE, TASKSTATS_GET, REGISTER, &exits.processors);
+        let register =
+            message(exits.family, netlink::REQUEST | netlink::ACKNOWLEDGE, TASKSTATS_GET, REGISTER, &exits.processors);
         exits.ask(&register)?;
         // Records may come before the acknowledgement; their processes are not followed yet.
-        exits.answer(&mut |kind, _| (kind == IS_ERROR).then_some(()))?;
+        exits.answer(&mut |kind, _| (kind == netlink::IS_ERROR).then_some(()))?;
         Some(exits)
     }
 
@@ -110,10 +113,10 @@ impl Exits {
             };
             for (kind, body) in messages(&self.buffer[..length]) {
                 // An error of nothing is an acknowledgement.
-                if kind == IS_ERROR && body.get(..4).is_none_or(|code| code != [0; 4]) {
+                if kind == netlink::IS_ERROR && body.get(..4).is_none_or(|code| code != [0; 4]) {
                     return None;
                 }
-                if let Some(found) = read(kind, body.get(GENERIC_HEADER..).unwrap_or_default()) {
+                if let Some(found) = read(kind, body.get(netlink::GENERIC_HEADER..).unwrap_or_default()) {
                     return Some(found);
                 }
             }
@@ -127,7 +130,7 @@ impl Exits {
                 Ok((length, _)) => {
                     for (kind, body) in messages(&self.buffer[..length]) {
                         if kind == self.family
-                            && let Some(exit) = body.get(GENERIC_HEADER..).and_then(exit_in)
+                            && let Some(exit) = body.get(netlink::GENERIC_HEADER..).and_then(exit_in)
                         {
                             each(exit);
                         }
@@ -144,14 +147,14 @@ impl Exits {
 impl Drop for Exits {
     fn drop(&mut self) {
         // The kernel would find out at the next ends; until then it would make records for nobody.
-        let _ = self.ask(&message(self.family, REQUEST, TASKSTATS_GET, DEREGISTER, &self.processors));
+        let _ = self.ask(&message(self.family, netlink::REQUEST, TASKSTATS_GET, DEREGISTER, &self.processors));
     }
 }
 
 /// A request with one attribute.
 fn message(family: u16, flags: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
     let attribute_length = 4 + value.len();
-    let length = HEADER + GENERIC_HEADER + attribute_length.next_multiple_of(4);
+    let length = netlink::HEADER + netlink::GENERIC_HEADER + attribute_length.next_multiple_of(4);
     let mut bytes = Vec::with_capacity(length);
     bytes.extend((length as u32).to_ne_bytes());
     bytes.extend(family.to_ne_bytes());
@@ -178,7 +181,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
         let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
-        Some((kind, split(&mut bytes, length, HEADER)?))
+        Some((kind, split(&mut bytes, length, netlink::HEADER)?))
     })
 }
 
@@ -258,7 +261,7 @@ mod tests {
             wrong[byte] ^= 0xff;
             exit_in(&wrong);
         }
-        let whole = message(31, REQUEST, TASKSTATS_GET, REGISTER, b"0-1\0");
+        let whole = message(31, netlink::REQUEST, TASKSTATS_GET, REGISTER, b"0-1\0");
         assert_eq!(messages(&whole).count(), 1);
         for length in 0..whole.len() {
             assert_eq!(messages(&whole[..length]).count(), 0, "{length}");

@@ -21,7 +21,7 @@ pub use groups::Group;
 use sentinels::Sentinels;
 use table::{Curiosity, Look, Table};
 
-/// What is to be followed. Several wishes add up, with one exception: with a directory of sentinels the pattern does not find processes
+/// What is to be followed. Several options add up, with one exception: with a directory of sentinels the pattern does not find processes
 /// but chooses among the sentinels.
 #[derive(Debug, Clone, Default)]
 pub struct Follow {
@@ -92,7 +92,7 @@ pub fn pattern(text: &str) -> std::result::Result<Regex, regex::Error> {
 /// Finds the processes that are to be followed.
 #[derive(Debug)]
 pub struct Follower {
-    wishes: Follow,
+    options: Follow,
     roots: Roots,
     table: Table,
     sentinels: Option<Sentinels>,
@@ -111,14 +111,14 @@ pub struct Follower {
 
 impl Follower {
     /// Looks at the machine for the first time.
-    pub fn new(wishes: Follow, roots: &Roots) -> Result<Follower> {
+    pub fn new(options: Follow, roots: &Roots) -> Result<Follower> {
         let table = Table::open(roots)?;
-        wishes.verify_in(&table, roots)?;
-        let sentinels = wishes.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
+        options.verify_in(&table, roots)?;
+        let sentinels = options.pid_dir.as_deref().map(Sentinels::watch).transpose()?;
         let own_pid = std::process::id();
         let own = table.ancestry(own_pid);
         Ok(Follower {
-            wishes,
+            options,
             roots: roots.clone(),
             table,
             sentinels,
@@ -140,16 +140,16 @@ impl Follower {
     /// Whom to follow from now on: those found since the last call. `now_ns` is a steady time.
     pub fn discover(&mut self, now_ns: i64) -> Vec<u32> {
         let mut found = Vec::new();
-        if self.wishes.nobody() || self.wishes.fixed && !self.table.is_new() {
+        if self.options.nobody() || self.options.fixed && !self.table.is_new() {
             return found;
         }
         if self.table.is_new() {
-            let roots: Vec<u32> = self.wishes.trees.clone();
+            let roots: Vec<u32> = self.options.trees.clone();
             found.extend(roots.into_iter().filter(|pid| self.followed.insert(*pid)));
         }
-        let (wishes, own, roots, sentinels) = (&self.wishes, &self.own, &self.roots, &self.sentinels);
-        let by_pattern = wishes.matching.as_ref().filter(|_| sentinels.is_none());
-        let curiosity = match (by_pattern, wishes.groups.is_empty()) {
+        let (options, own, roots, sentinels) = (&self.options, &self.own, &self.roots, &self.sentinels);
+        let by_pattern = options.matching.as_ref().filter(|_| sentinels.is_none());
+        let curiosity = match (by_pattern, options.groups.is_empty()) {
             (_, false) => Curiosity::All,
             (Some(_), true) => Curiosity::Execs,
             (None, true) => Curiosity::None,
@@ -157,7 +157,7 @@ impl Follower {
         let mut chosen = Vec::new();
         self.table.look(now_ns, curiosity, &self.followed, &mut |look: &mut Look<'_>| {
             let wanted = by_pattern.is_some_and(|pattern| !own.contains(&look.pid()) && look.matches(pattern))
-                || wishes.groups.iter().any(|group| group.holds(roots, look.pid()));
+                || options.groups.iter().any(|group| group.holds(roots, look.pid()));
             if wanted {
                 chosen.push(look.pid());
             }
@@ -177,7 +177,7 @@ impl Follower {
 
     /// Sentinels that came since the last look, as soon as they come.
     pub fn new_sentinels(&mut self, now_ns: i64) -> Vec<u32> {
-        if self.wishes.fixed {
+        if self.options.fixed {
             return Vec::new();
         }
         let mut found = self.take_sentinels(now_ns);
@@ -190,7 +190,7 @@ impl Follower {
 
     fn take_sentinels(&mut self, now_ns: i64) -> Vec<u32> {
         let Some(sentinels) = &mut self.sentinels else { return Vec::new() };
-        let (table, matching) = (&self.table, self.wishes.matching.as_ref());
+        let (table, matching) = (&self.table, self.options.matching.as_ref());
         let chosen = sentinels.take(now_ns, &mut |pid| {
             let mut look = Look::at(table, pid)?;
             Some(matching.is_none_or(|pattern| look.matches(pattern)))
@@ -205,7 +205,7 @@ impl Follower {
             return;
         }
         self.searched = Some(self.table.generation());
-        let (own, orphans) = (self.own_pid, !self.wishes.trees.is_empty());
+        let (own, orphans) = (self.own_pid, !self.options.trees.is_empty());
         loop {
             let more = self.table.children_of(&self.followed, orphans);
             let before = found.len();
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_in_words() {
+    fn options_in_words() {
         let matching = Some(pattern("^ffmpeg$").expect("a pattern"));
         let pid_dir = Some(PathBuf::from("/pids"));
         for (follow, words) in [

@@ -13,6 +13,7 @@
 //! | `calls` | the table of system calls |
 //! | `files` | paths of open files |
 //! | `devices` | names of block devices |
+//! | [`lanes`] | where requests are drawn that are under way at the same time |
 //! | `anchors` | from the monotonic clock to the epoch |
 //! | [`recording`] | a thread that writes events into a run directory |
 
@@ -22,6 +23,7 @@ mod devices;
 mod error;
 pub mod event;
 mod files;
+pub mod lanes;
 mod record;
 pub mod recording;
 mod translate;
@@ -142,8 +144,8 @@ impl Tracer {
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/weft.bpf.o")))
             .map_err(|error| failed("the programs", &error))?;
         let mut rules: Array<_, u32> = take(&mut programs, "calls")?;
-        for call in calls::all() {
-            rules.set(call.number, call.rule(), 0).map_err(|error| failed("the table of calls", &error))?;
+        for (number, call) in calls::all() {
+            rules.set(number, calls::rule(call), 0).map_err(|error| failed("the table of calls", &error))?;
         }
         let followed = take(&mut programs, "followed")?;
         let losses = take(&mut programs, "losses")?;

@@ -38,19 +38,15 @@ pub enum Subject {
     Process(u32),
 }
 
+/// What a sample tells: names and values.
+pub type Values<'a> = &'a [(&'static str, Value<'a>)];
+
 /// Takes samples.
 pub trait Sink {
     /// A counter event: values of one thing over one interval. `category` groups (`sys`, `io`, `net`, `process`, …), `name` says which one
     /// (`cpu`, `cpu-3`, `vda`).
-    fn counter(
-        &mut self,
-        subject: Subject,
-        category: &'static str,
-        name: &str,
-        at: Interval,
-        values: &[(&'static str, Value<'_>)],
-    );
+    fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>);
 
     /// Something said once: the command line of a process, the facts of a node.
-    fn fact(&mut self, subject: Subject, name: &str, at_ns: i64, values: &[(&'static str, Value<'_>)]);
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>);
 }

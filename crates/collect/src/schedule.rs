@@ -10,10 +10,6 @@ use rustix::process::getpriority_process;
 /// The shortest slice that the kernel takes. A tick of few processes needs less.
 const SLICE_NS: u64 = 100_000;
 
-/// Linux's `SCHED_FLAG_RESET_ON_FORK`: what this thread starts (`nvidia-smi`) is scheduled as if nothing had been asked for. The kernel
-/// takes it only together with a policy.
-const RESET_ON_FORK: u64 = 0x01;
-
 /// Linux's `struct sched_attr` in its first version.
 #[repr(C)]
 struct Attributes {
@@ -26,6 +22,12 @@ struct Attributes {
     runtime: u64,
     deadline: u64,
     period: u64,
+}
+
+impl Attributes {
+    /// Linux's `SCHED_FLAG_RESET_ON_FORK`: what this thread starts (`nvidia-smi`) is scheduled as if nothing had been asked for. The kernel
+    /// takes it only together with a policy.
+    const RESET_ON_FORK: u64 = 0x01;
 }
 
 /// Asks for a short slice for the calling thread and nobody else; whether the kernel took it. One that refuses leaves all as it was.
@@ -41,7 +43,7 @@ pub(crate) fn prefer_promptness() -> bool {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         policy: policy.cast_unsigned(),
-        flags: RESET_ON_FORK,
+        flags: Attributes::RESET_ON_FORK,
         nice,
         priority: 0,
         runtime: SLICE_NS,

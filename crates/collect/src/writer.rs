@@ -25,7 +25,7 @@ use weftline_format::member::{self, Deflater};
 
 use crate::error::{CollectError, Result};
 use crate::own::Own;
-use crate::sample::{Interval, Sink, Subject, Value};
+use crate::sample::{Interval, Sink, Subject, Value, Values};
 
 pub use recover::{Recovered, recover};
 
@@ -53,7 +53,7 @@ pub struct SampleWriter {
     /// What a member is about: the host, as a process 0.
     about: Identity,
     /// Processes that samples may speak of.
-    people: HashMap<u32, Identity>,
+    pids: HashMap<u32, Identity>,
     /// Those of them that the open member has named.
     named: HashSet<u32>,
     lines: LineBuf,
@@ -125,7 +125,7 @@ impl SampleWriter {
                 tail_path,
                 tail,
                 about,
-                people: HashMap::new(),
+                pids: HashMap::new(),
                 named: HashSet::new(),
                 lines: LineBuf::new(),
                 names_text: 0,
@@ -163,7 +163,7 @@ impl SampleWriter {
     /// Who a process is, or has become, for the line that names it in each member.
     pub fn introduce(&mut self, process: Identity) {
         self.named.remove(&process.pid);
-        self.people.insert(process.pid, process);
+        self.pids.insert(process.pid, process);
     }
 
     /// A fact about the host that is more than a list of values.
@@ -178,7 +178,7 @@ impl SampleWriter {
 
     /// No more samples of this process will come.
     pub fn forget(&mut self, pid: u32) {
-        self.people.remove(&pid);
+        self.pids.remove(&pid);
     }
 
     /// Ends an interval at a steady time: what it added is safe from SIGKILL when this returns.
@@ -306,7 +306,7 @@ impl SampleWriter {
         }
         let Subject::Process(pid) = subject else { return 0 };
         if !self.named.contains(&pid)
-            && let Some(identity) = self.people.get_mut(&pid)
+            && let Some(identity) = self.pids.get_mut(&pid)
         {
             identity.seq = self.sequence;
             let before = self.lines.len();
@@ -318,7 +318,7 @@ impl SampleWriter {
         pid
     }
 
-    fn put(&mut self, values: &[(&'static str, Value<'_>)]) {
+    fn put(&mut self, values: Values<'_>) {
         for (key, value) in values {
             match value {
                 Value::Unsigned(number) => self.lines.arg_u64(key, *number),
@@ -334,14 +334,7 @@ impl SampleWriter {
 }
 
 impl Sink for SampleWriter {
-    fn counter(
-        &mut self,
-        subject: Subject,
-        category: &'static str,
-        name: &str,
-        at: Interval,
-        values: &[(&'static str, Value<'_>)],
-    ) {
+    fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>) {
         let pid = self.name(subject);
         self.lines.counter_over(name, category, pid, pid, at.start_ns, at.end_ns.max(at.start_ns));
         self.put(values);
@@ -350,7 +343,7 @@ impl Sink for SampleWriter {
         self.counts.samples += 1;
     }
 
-    fn fact(&mut self, subject: Subject, name: &str, at_ns: i64, values: &[(&'static str, Value<'_>)]) {
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>) {
         let pid = self.name(subject);
         self.lines.metadata_at(name, CATEGORY, pid, pid, at_ns);
         self.put(values);

@@ -8,9 +8,9 @@ use std::error::Error;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use weftline_calls::Call;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions};
 use weftline_recorder::annotation::{Argument, Event, Kind, Payload};
-use weftline_recorder::calls::Call;
 use weftline_recorder::process::{self, Start};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, sys};

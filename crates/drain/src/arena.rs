@@ -3,6 +3,7 @@
 //! Another process may write at any time, may have died half-way, and may have scribbled over anything. So everything is
 //! read by copy, plain fields only after the atomic that publishes them, and no index or length is believed unchecked.
 
+mod growth;
 pub(crate) mod guard;
 mod mapping;
 pub(crate) mod view;
@@ -10,20 +11,26 @@ pub(crate) mod view;
 pub(crate) mod writer;
 
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use weftline_format::files;
 use weftline_recorder::arena as recorder_arena;
+use weftline_recorder::handover::{self, Mapped, Segment as _};
 use weftline_recorder::layout::{
     ARENA_MAGIC, ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_INDEX_SLOTS, BASE_SEGMENTS, BASE_SEGMENTS_AT,
-    GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, PROCESS_SLOTS,
-    PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, SegmentHeader, piece_use,
+    FIRST_SEGMENTS, GROWN_SEGMENTS, KernelIo, LAYOUT_VERSION, LOSS_REASONS, MAX_PIECES, PIECE_SIZE, POOL_SLOTS,
+    PROCESS_SLOTS, PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, Record, SEGMENT_SIZE, piece_use,
     process_state, segment_state,
 };
 use weftline_recorder::names::{self, NameHeader};
+use weftline_recorder::process::slot::{Birth, slot_in};
+use weftline_recorder::sys;
 
+use crate::{procfs, system};
 pub(crate) use mapping::{ControlFacts, ControlPage};
 use mapping::{Mapping, reserve};
 
@@ -34,9 +41,6 @@ macro_rules! copy {
         (&raw const (*$at).$field).read_volatile()
     };
 }
-
-/// Processes of one family that make growth pieces at the same moment, at most; of more some would leave traces.
-const MADE_AT_ONCE: usize = 64;
 
 /// Bytes of a name at most. The kernel knows no longer path, and the recorder's buffer for command lines is no larger; texts of annotations are cut
 /// here. Without a limit each of thousands of records could name four megabytes.
@@ -70,25 +74,12 @@ pub(crate) struct SegmentFacts {
 }
 
 /// A record, copied.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RecordFacts {
-    pub head: u32,
-    pub path: u32,
-    pub start: u64,
-    pub end: u64,
-    pub fd: i32,
-    pub detail: u32,
-    pub size: i64,
-    pub ret: i64,
-    pub offset: i64,
-    pub extra: u64,
-}
+pub(crate) type RecordFacts = Record<u32>;
 
 /// The records of one segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Records<'a> {
-    first: *const Record,
-    arena: std::marker::PhantomData<&'a Arena>,
+    segment: Mapped<'a>,
 }
 
 impl Records<'_> {
@@ -98,12 +89,11 @@ impl Records<'_> {
         if index >= RECORDS_PER_SEGMENT {
             return None;
         }
+        let record = self.segment.record(index).cast_const();
         // SAFETY: the segment stays mapped while the arena is borrowed, and the index was checked; plain fields were published by
         // `head`.
         unsafe {
-            let record = self.first.add(index as usize);
-            let head = (*record).head.load(Ordering::Acquire);
-            (head != 0).then(|| RecordFacts {
+            handover::read(&(*record).head, |head| Record {
                 head,
                 path: copy!(record.path),
                 start: copy!(record.start),
@@ -122,21 +112,12 @@ impl Records<'_> {
 /// What a process slot says from its birth on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotFacts {
-    pub pid: u32,
-    pub ppid: u32,
+    pub birth: Birth,
     pub generation: u64,
-    pub pid_namespace: u64,
-    pub nonce: u64,
     pub born_ticks: u64,
     pub born_mono: u64,
     pub born_real: u64,
     pub born_boot: u64,
-    pub exe: u32,
-    pub command: u32,
-    pub cwd: u32,
-    pub parent_slot: u32,
-    pub rank: i32,
-    pub io_start: KernelIo,
 }
 
 /// What a process slot says at the end.
@@ -146,9 +127,13 @@ pub(crate) struct SlotEnd {
     pub exit_status: i32,
     pub exec_verdict: u32,
     pub exec_path: u32,
-    pub habits: u32,
+    pub unseen_io: u32,
     pub io_end: KernelIo,
     pub own_reads: u64,
+    /// CPU time of the main thread, 0 when not known.
+    pub main_cpu_ns: u64,
+    /// Time that it waited for a processor, likewise.
+    pub main_queued_ns: u64,
     pub cpu_ns: u64,
     pub max_rss_kib: u64,
     pub losses: [u64; LOSS_REASONS],
@@ -159,11 +144,16 @@ pub(crate) struct Arena {
     number: u64,
     directory: PathBuf,
     inode: u64,
+    owner: u32,
     base: Mapping,
     /// Mapped to be looked at: see [`view`].
     only_to_look: bool,
+    /// All of the base piece is reserved, not only the first segments. Not what the header says, which programs can write.
+    is_complete: AtomicBool,
     /// Made when the first one is needed, which in most arenas is never.
     grown: OnceLock<Box<[OnceLock<Mapping>]>>,
+    /// A piece whose segments are in use could not be mapped.
+    piece_lost: AtomicBool,
 }
 
 impl Arena {
@@ -188,19 +178,44 @@ impl Arena {
         own
     }
 
-    /// Makes an empty arena. Its header is written, not mapped: a fault would make the kernel read ahead, which for a file
+    /// Makes an empty arena with [`FIRST_SEGMENTS`], which only `owner` and root can open. Its header is written, not mapped: a fault would make the kernel read ahead, which for a file
     /// of unwritten blocks means to fill pages with zeros that may never be used.
-    pub(crate) fn create(directory: &Path, number: u64, clock: u32) -> io::Result<()> {
+    pub(crate) fn create(directory: &Path, number: u64, clock: u32, owner: u32) -> io::Result<()> {
         let path = Arena::path(directory, number);
-        let file = reserve(&path, PIECE_SIZE)?;
+        let file = reserve(&path, BASE_SEGMENTS_AT + FIRST_SEGMENTS * SEGMENT_SIZE)?;
         let mut head = vec![0u64; PROCESSES_AT / size_of::<u64>()];
         // SAFETY: the buffer is zero, aligned and large enough for the header, and nobody else knows it.
-        unsafe { recorder_arena::init_arena(head.as_mut_ptr().cast(), number, clock) };
+        unsafe { recorder_arena::init_arena(head.as_mut_ptr().cast(), number, clock, FIRST_SEGMENTS as u32) };
         // What is written of the header lies in its first page; the rest of the file is zero anyway.
         let bytes: Vec<u8> = head[..512].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        file.write_all_at(&bytes, 0).inspect_err(|_| {
+        // The rest is address space until it is reserved.
+        let filled = file.set_len(PIECE_SIZE as u64).and_then(|()| file.write_all_at(&bytes, 0));
+        let given =
+            if owner == system::user() { filled } else { filled.and_then(|()| fchown(&file, Some(owner), None)) };
+        given.inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
         })
+    }
+
+    /// Segments that the base piece has by now, as its header says.
+    fn base_segments(&self) -> usize {
+        (self.header().base_segments.load(Ordering::Acquire) as usize).min(BASE_SEGMENTS)
+    }
+
+    /// Reserves the rest of the base piece and makes its segments free ones. Does nothing where that was done, and fails where there is no room.
+    pub(crate) fn complete(&self) -> io::Result<()> {
+        let first = self.base_segments();
+        if first >= BASE_SEGMENTS || self.is_complete.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let file = files::change(&Arena::path(&self.directory, self.number))?;
+        sys::allocate(file.as_raw_fd(), PIECE_SIZE).map_err(io::Error::from_raw_os_error)?;
+        self.is_complete.store(true, Ordering::Relaxed);
+        let header = self.header();
+        header.base_segments.store(BASE_SEGMENTS as u32, Ordering::Release);
+        let added = u64::MAX >> (64 - BASE_SEGMENTS) & !(u64::MAX >> (64 - first.max(1)));
+        header.pieces[0].free.fetch_or(added, Ordering::Release);
+        Ok(())
     }
 
     /// Maps an existing arena; nothing when it is not (yet) one of this layout.
@@ -212,9 +227,22 @@ impl Arena {
     }
 
     fn around(directory: &Path, number: u64, base: Mapping) -> io::Result<Arena> {
-        let inode = std::fs::metadata(Arena::path(directory, number))?.ino();
+        let data = std::fs::metadata(Arena::path(directory, number))?;
+        let (inode, owner) = (data.ino(), data.uid());
         let directory = directory.to_owned();
-        Ok(Arena { number, directory, inode, base, only_to_look: false, grown: OnceLock::new() })
+        let is_complete = AtomicBool::new(false);
+        let piece_lost = AtomicBool::new(false);
+        Ok(Arena {
+            number,
+            directory,
+            inode,
+            owner,
+            base,
+            only_to_look: false,
+            is_complete,
+            grown: OnceLock::new(),
+            piece_lost,
+        })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -226,10 +254,17 @@ impl Arena {
         self.inode
     }
 
-    /// Whether a part of it is gone: its file was cut while it was mapped, or somebody wrote over its head. What it held cannot be known.
+    /// Whether what its processes say of a process may be looked into. Those of another user could point at anybody, and the run tells what we see.
+    pub(crate) fn may_tell_of(&self, pid: u32) -> bool {
+        self.owner == system::user() || procfs::is_of(pid, self.owner)
+    }
+
+    /// Whether a part of it is gone: its file was cut while it was mapped, a piece is not there, or somebody wrote over its head. What it
+    /// held cannot be known.
     pub(crate) fn is_damaged(&self) -> bool {
         let grown = self.grown.get().into_iter().flatten().filter_map(OnceLock::get);
         self.base.is_torn()
+            || self.piece_lost.load(Ordering::Relaxed)
             || grown.into_iter().any(Mapping::is_torn)
             || self.header().magic.load(Ordering::Acquire) != ARENA_MAGIC
     }
@@ -254,10 +289,8 @@ impl Arena {
         let grown = self.grown.get_or_init(|| (1..MAX_PIECES).map(|_| OnceLock::new()).collect());
         let cell = grown.get(index - 1)?;
         if cell.get().is_none() {
-            let path = self.directory.join(format!("a{}.{index}", self.number));
-            let open = if self.only_to_look { Mapping::open_to_look } else { Mapping::open };
             // A second mapping of the same piece, made by another thread at the same time, is simply dropped.
-            let _ = cell.set(open(&path, PIECE_SIZE).ok()?);
+            let _ = cell.set(self.map_piece(index).ok()?);
         }
         cell.get().map(|mapping| mapping.at.as_ptr())
     }
@@ -271,7 +304,7 @@ impl Arena {
     pub(crate) fn segment_pieces(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.pieces_used())
             .filter(|index| self.header().pieces[*index].used_for.load(Ordering::Acquire) == piece_use::SEGMENTS)
-            .map(|index| (index, if index == 0 { BASE_SEGMENTS } else { GROWN_SEGMENTS }))
+            .map(|index| (index, if index == 0 { self.base_segments() } else { GROWN_SEGMENTS }))
     }
 
     /// Segments that a process could take at once.
@@ -295,17 +328,19 @@ impl Arena {
         used
     }
 
-    fn segment(&self, at: SegmentAt) -> Option<*mut SegmentHeader> {
-        let (piece, index) = (usize::from(at.piece), usize::from(at.index));
-        let (first, count) = if piece == 0 { (BASE_SEGMENTS_AT, BASE_SEGMENTS) } else { (0, GROWN_SEGMENTS) };
-        let start = self.piece(piece)?;
-        // SAFETY: the index was checked against the number of segments that fit into the mapped piece.
-        (index < count).then(|| unsafe { start.add(first + index * SEGMENT_SIZE).cast() })
+    fn segment(&self, at: SegmentAt) -> Option<Mapped<'_>> {
+        let piece = usize::from(at.piece);
+        let Some(start) = self.piece(piece) else {
+            self.piece_lost.store(true, Ordering::Relaxed);
+            return None;
+        };
+        // SAFETY: the piece stays mapped as long as the arena.
+        unsafe { recorder_arena::segment_at(start, piece, u32::from(at.index)) }
     }
 
     /// The header of a segment; nothing when its piece cannot be mapped.
     pub(crate) fn segment_facts(&self, at: SegmentAt) -> Option<SegmentFacts> {
-        let segment = self.segment(at)?;
+        let segment = self.segment(at)?.header();
         // SAFETY: a segment header in mapped memory; plain fields were published by `state`.
         unsafe {
             Some(SegmentFacts {
@@ -325,9 +360,7 @@ impl Arena {
 
     /// The records of a segment; nothing when its piece cannot be mapped.
     pub(crate) fn records(&self, at: SegmentAt) -> Option<Records<'_>> {
-        let segment = self.segment(at)?;
-        // SAFETY: records lie directly behind the header, inside the segment.
-        Some(Records { first: unsafe { segment.cast::<Record>().add(1) }, arena: std::marker::PhantomData })
+        Some(Records { segment: self.segment(at)? })
     }
 
     /// A record, or nothing when it was never finished.
@@ -338,35 +371,20 @@ impl Arena {
     /// Notes in a segment which member its records go to; 0 takes it back.
     pub(crate) fn set_taken_by(&self, at: SegmentAt, taken_by: u64) {
         if let Some(segment) = self.segment(at) {
-            // SAFETY: a segment header in mapped memory; only the drain writes this word while the segment is in use.
-            unsafe { (*segment).taken_by.store(taken_by, Ordering::Release) };
+            segment.taken_by().store(taken_by, Ordering::Release);
         }
     }
 
-    /// Gives a segment back: its records are zeroed, since a process takes zero for "not written".
-    ///
-    /// The order matters to whoever comes after a kill in between: `taken_by` stays until nothing is left to encode.
+    /// Gives a segment back, which is closed or of a dead process: see [`handover::release`].
     pub(crate) fn release(&self, at: SegmentAt) {
         let Some(segment) = self.segment(at) else { return };
         let piece = &self.header().pieces[usize::from(at.piece)];
-        let bit = 1u64 << at.index;
-        // SAFETY: the segment is closed or its process is dead, so nobody writes into it until the free bit is set.
-        unsafe {
-            let used = (*segment).next.load(Ordering::Relaxed).min(RECORDS_PER_SEGMENT) as usize;
-            let records = segment.cast::<Record>().add(1).cast::<u8>();
-            records.write_bytes(0, used * size_of::<Record>());
-            (*segment).state.store(segment_state::FREE, Ordering::Release);
-            (*segment).next.store(0, Ordering::Relaxed);
-            (*segment).taken_by.store(0, Ordering::Release);
-        }
-        piece.closed.fetch_and(!bit, Ordering::AcqRel);
-        piece.free.fetch_or(bit, Ordering::Release);
+        handover::release(segment, &piece.closed, &piece.free, u32::from(at.index));
     }
 
     fn slot(&self, index: u32) -> Option<*mut ProcessSlot> {
-        // SAFETY: the slots lie inside the base piece, and the index is checked.
-        ((index as usize) < PROCESS_SLOTS)
-            .then(|| unsafe { self.base.at.as_ptr().add(PROCESSES_AT).cast::<ProcessSlot>().add(index as usize) })
+        // SAFETY: the base piece stays mapped as long as the arena.
+        unsafe { slot_in(self.base.at.as_ptr(), index) }
     }
 
     /// Slots that were ever used: the first free one is taken, so there are no more than there were generations.
@@ -385,21 +403,26 @@ impl Arena {
         // SAFETY: a slot in mapped memory; plain fields were published by its state.
         unsafe {
             SlotFacts {
-                pid: copy!(slot.pid),
-                ppid: copy!(slot.ppid),
+                birth: Birth {
+                    pid: copy!(slot.pid),
+                    ppid: copy!(slot.ppid),
+                    pid_namespace: copy!(slot.pid_namespace),
+                    nonce: copy!(slot.nonce),
+                    exe: copy!(slot.exe),
+                    command: copy!(slot.command),
+                    cwd: copy!(slot.cwd),
+                    parent_slot: copy!(slot.parent_slot),
+                    rank: copy!(slot.rank),
+                    world_size: copy!(slot.world_size),
+                    local_rank: copy!(slot.local_rank),
+                    launcher: copy!(slot.launcher),
+                    io_start: copy!(slot.io_start),
+                },
                 generation: copy!(slot.generation),
-                pid_namespace: copy!(slot.pid_namespace),
-                nonce: copy!(slot.nonce),
                 born_ticks: copy!(slot.born_ticks),
                 born_mono: copy!(slot.born_mono),
                 born_real: copy!(slot.born_real),
                 born_boot: copy!(slot.born_boot),
-                exe: copy!(slot.exe),
-                command: copy!(slot.command),
-                cwd: copy!(slot.cwd),
-                parent_slot: copy!(slot.parent_slot),
-                rank: copy!(slot.rank),
-                io_start: copy!(slot.io_start),
             }
         }
     }
@@ -419,9 +442,11 @@ impl Arena {
                 exit_status: (*slot).exit_status.load(Ordering::Relaxed),
                 exec_verdict: (*slot).exec_verdict.load(Ordering::Relaxed),
                 exec_path: (*slot).exec_path.load(Ordering::Relaxed),
-                habits: (*slot).habits.load(Ordering::Relaxed),
+                unseen_io: (*slot).unseen_io.load(Ordering::Relaxed),
                 io_end: copy!(slot.io_end),
                 own_reads: copy!(slot.own_reads),
+                main_cpu_ns: copy!(slot.main_cpu),
+                main_queued_ns: copy!(slot.main_queued),
                 cpu_ns: copy!(slot.cpu_user).saturating_add(copy!(slot.cpu_system)),
                 max_rss_kib: copy!(slot.max_rss),
                 losses: std::array::from_fn(|reason| (&(*slot).losses)[reason].load(Ordering::Relaxed)),
@@ -436,10 +461,10 @@ impl Arena {
     }
 
     /// Adds to what is known of a living process from outside.
-    pub(crate) fn note_habit(&self, index: u32, habit: u32) {
+    pub(crate) fn note_habit(&self, index: u32, way: u32) {
         if let Some(slot) = self.slot(index) {
             // SAFETY: a slot in mapped memory; the field is atomic.
-            unsafe { (*slot).habits.fetch_or(habit, Ordering::Relaxed) };
+            unsafe { (*slot).unseen_io.fetch_or(way, Ordering::Relaxed) };
         }
     }
 
@@ -470,6 +495,7 @@ impl Arena {
             self.release(at);
         }
         let clock = self.header().clock;
+        let segments = if *self.is_complete.get_mut() { BASE_SEGMENTS } else { FIRST_SEGMENTS };
         let slots = self.slots_used() as usize;
         let heap =
             (self.header().pieces[0].heap_top.load(Ordering::Relaxed) as usize).min(BASE_SEGMENTS_AT - BASE_HEAP_AT);
@@ -482,7 +508,7 @@ impl Arena {
             base.add(PROCESSES_AT).write_bytes(0, slots * size_of::<ProcessSlot>());
             self.wipe_index(heap);
             base.add(BASE_HEAP_AT).write_bytes(0, heap);
-            recorder_arena::init_arena(base.cast(), self.number, clock);
+            recorder_arena::init_arena(base.cast(), self.number, clock, segments as u32);
         }
     }
 
@@ -521,32 +547,5 @@ impl Arena {
             }
             at += size;
         }
-    }
-
-    /// Unmaps and removes all growth pieces.
-    fn remove_growth(&mut self) {
-        let mapped = self.grown.take().unwrap_or_default();
-        let touched = self.pieces_touched();
-        let is_there = |index: &usize| {
-            let made =
-                *index < touched && self.header().pieces[*index].used_for.load(Ordering::Acquire) != piece_use::NONE;
-            made || mapped.get(index - 1).is_some_and(|piece| piece.get().is_some())
-        };
-        for index in (1..touched.max(mapped.len() + 1)).filter(is_there) {
-            // It may never have come into being; what is left over goes with the directory.
-            let _ = std::fs::remove_file(self.directory.join(format!("a{}.{index}", self.number)));
-        }
-    }
-
-    /// Pieces of the header's list that were ever touched: those in use, and some that processes may have been making when they
-    /// died. Pages of the list that nobody touched need not be.
-    fn pieces_touched(&self) -> usize {
-        (self.pieces_used() + MADE_AT_ONCE).min(MAX_PIECES)
-    }
-
-    /// Removes the arena's files.
-    pub(crate) fn remove(mut self) {
-        self.remove_growth();
-        let _ = std::fs::remove_file(Arena::path(&self.directory, self.number));
     }
 }

@@ -134,7 +134,7 @@ impl Drain {
     /// Takes over a live directory, and makes the first arenas.
     pub fn new(mut live: Live, run: &Path, given: DrainOptions) -> Result<Drain> {
         let cpu_start = sys::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
-        let patterns = Patterns { include: given.include, exclude: given.exclude };
+        let patterns = Patterns { include: given.include, exclude: given.exclude, ..Patterns::default() };
         let filter = Filter::new(&patterns)?;
         Settings { patterns, arguments: live.arguments, ..Settings::default() }.write(&live.directory)?;
         let host = live.host.clone();
@@ -161,12 +161,12 @@ impl Drain {
         let control = live.control.get();
         control.heartbeat.store(clock::monotonic(), Ordering::Relaxed);
         live::keep_room(&live.pointer);
-        let mut pool = Pool::new(&live.directory, control.clock);
+        let mut pool = Pool::new(&live.directory, control);
         let in_memory = system::file_system(&live.directory).is_ok_and(|found| found.tmpfs);
         if in_memory {
-            give_room(&live, &pool);
+            give_room(&live, &mut pool);
         }
-        pool.refill(control, 0, Instant::now())?;
+        pool.refill(control, Instant::now())?;
         Ok(Drain {
             workers: Workers::new(Arc::clone(&shared), given.workers),
             live,
@@ -232,7 +232,7 @@ impl Drain {
         let claimed = self.pool.look(self.live.control.get(), now);
         if self.next_room.is_some_and(|moment| now >= moment) {
             self.next_room = Some(now + ROOM_LOOK);
-            give_room(&self.live, &self.pool);
+            give_room(&self.live, &mut self.pool);
             // What is mapped stays, but nobody finds it any more. logind does this to users who have logged out, unless it is told not to.
             if !self.live.directory.join("ctl").exists() {
                 let place = self.live.directory.display();
@@ -249,13 +249,14 @@ impl Drain {
             busy |= self.find_images(arena, now);
             busy |= self.find_closed(arena, now);
         }
+        self.pool.grow(self.live.control.get());
         busy |= self.look_at_processes(now);
         for arena in arenas {
             let number = arena.number();
             drop(arena);
             self.retire_if_done(number, now);
         }
-        if let Err(error) = self.pool.refill(self.live.control.get(), claimed, now) {
+        if let Err(error) = self.pool.refill(self.live.control.get(), now) {
             let message = || format!("no room for shared memory, programs may go untraced: {error}");
             lock(&self.shared.messages).tell("arena", message);
         }
@@ -344,7 +345,7 @@ impl Drain {
         let mut survivors: Vec<Survivor> = self
             .watched
             .values()
-            .map(|watched| Survivor { pid: watched.image.facts.pid, exe: watched.image.identity.exe.clone() })
+            .map(|watched| Survivor { pid: watched.image.facts.birth.pid, exe: watched.image.identity.exe.clone() })
             .collect();
         if self.children_to_come() {
             survivors.push(Survivor { pid: 0, exe: String::new() });
@@ -369,6 +370,13 @@ impl Drain {
         self.known.values().any(|known| !known.reserved.is_empty())
     }
 
+    /// No arena may grow from now on.
+    #[cfg(test)]
+    pub(crate) fn use_up_room(&mut self) {
+        self.next_room = None;
+        self.pool.give_room(self.live.control.get(), 0);
+    }
+
     fn has_living_claimer(&self) -> bool {
         let numbers: Vec<u64> = self.pool.used().map(|arena| arena.number()).collect();
         numbers.iter().any(|number| self.claimer_lives(*number))
@@ -376,10 +384,10 @@ impl Drain {
 }
 
 /// Tells all processes how many pieces may still be made.
-fn give_room(live: &Live, pool: &Pool) {
+fn give_room(live: &Live, pool: &mut Pool) {
     let used = pool.bytes();
     let pieces = Machine::here().allowance(&live.directory, used).saturating_sub(used) / PIECE_SIZE as u64;
-    live.control.get().room.store(pieces as i64, Ordering::Relaxed);
+    pool.give_room(live.control.get(), pieces as i64);
 }
 
 /// Name of the file that short images of one supervisor share.

@@ -11,11 +11,11 @@ pub(crate) mod kinds;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use weftline_calls::{Calls, FileKind, Flow, Side};
 use weftline_format::hash::path_hash;
 use weftline_format::identity::Identity;
 use weftline_format::line::LineBuf;
 use weftline_recorder::annotation::ANNOTATION;
-use weftline_recorder::calls::Flow;
 use weftline_recorder::layout::{NO_OFFSET, record_flags, segment_clock};
 
 use crate::arena::{Arena, RecordFacts, SegmentAt};
@@ -42,6 +42,7 @@ struct Name {
     /// The member that defines it.
     defined_in: u64,
     wanted: bool,
+    kind: FileKind,
     sum: FileSum,
 }
 
@@ -96,8 +97,8 @@ pub(crate) struct Encoder {
     spans: Vec<Span>,
     crossing: Vec<bool>,
     order: Vec<u32>,
-    /// The records at hand count a clock that moves every few milliseconds only.
-    coarse: bool,
+    /// The clock of the records at hand, where it is not the run's: one that moves every few milliseconds only, or one that takes a system call.
+    clock: Option<&'static str>,
 }
 
 impl Encoder {
@@ -117,7 +118,7 @@ impl Encoder {
             spans: Vec::new(),
             crossing: Vec::new(),
             order: Vec::new(),
-            coarse: false,
+            clock: None,
         }
     }
 
@@ -142,12 +143,12 @@ impl Encoder {
         self.facts
     }
 
-    /// Forgets the names of the arena, and gives what was summed up since the last call.
+    /// Forgets the names of the arena, and gives what was summed up since the last call: for each member, whose events count only if it was written.
     pub(crate) fn take_totals(&mut self) -> Totals {
         self.ids.clear();
         self.names_room = NAMES_MAX;
         let mut totals = std::mem::take(&mut self.totals);
-        for name in self.names.drain(..).filter(|name| name.sum.calls > 0) {
+        for name in self.names.drain(..).filter(|name| name.sum.io.calls > 0) {
             totals.files.merge(name.hash, &name.sum);
         }
         self.told.take_sums(&mut totals.spans);
@@ -170,7 +171,11 @@ impl Encoder {
         let own_clock = facts.clock != segment_clock::SHARED;
         let (counted, nothing) = (own_clock.then(|| timeline.of_monotonic()), Tail::default());
         let (timeline, tail) = (counted.as_ref().unwrap_or(timeline), if own_clock { &nothing } else { tail });
-        self.coarse = facts.clock == segment_clock::COARSE;
+        self.clock = match facts.clock {
+            segment_clock::COARSE => Some("coarse"),
+            segment_clock::MONOTONIC => Some("system-call"),
+            _ => None,
+        };
         let mut records = std::mem::take(&mut self.records);
         records.clear();
         self.told.begin();
@@ -196,7 +201,7 @@ impl Encoder {
         for (index, record) in records.iter().enumerate() {
             let (pid, tid) = match vfork_pids.get(index).copied().flatten() {
                 Some(child) => (child, child),
-                None => (image.facts.pid, facts.tid),
+                None => (image.facts.birth.pid, facts.tid),
             };
             let crossing = self.crossing[index];
             if let Some(kind) = kind_of(record.head) {
@@ -235,6 +240,10 @@ impl Encoder {
         if kind.role == Role::Name {
             return self.thread_name(arena, record, pid, timeline);
         }
+        if !filter.takes_family(kind.call.family) {
+            self.totals.filtered += 1;
+            return;
+        }
         let path = self.name(arena, record.path, filter);
         let second = match record.head & record_flags::SECOND_PATH {
             0 => None,
@@ -258,10 +267,10 @@ impl Encoder {
 
         let start = timeline.at(record.start);
         let end = timeline.at(record.end).max(start);
-        self.sum_up(kind, record, path, pid, start, end, timeline);
+        self.sum_up(kind, record, path, second, (pid, tid), start, end, timeline);
         let lines = &mut self.lines;
         if kind.role == Role::Mark {
-            lines.instant(kind.name, kind.category, pid, tid, start);
+            lines.instant(kind.call.name, kind.category, pid, tid, start);
             if let Some(path) = path {
                 lines.arg_hash("fhash", self.names[path].hash);
             }
@@ -271,9 +280,9 @@ impl Encoder {
         }
         let id = made_up_id(start, pid, tid);
         if crossing {
-            lines.async_begin(kind.name, kind.category, pid, tid, start, id);
+            lines.async_begin(kind.call.name, kind.category, pid, tid, start, id);
         } else {
-            lines.complete(kind.name, kind.category, pid, tid, start, end);
+            lines.complete(kind.call.name, kind.category, pid, tid, start, end);
         }
         if record.fd >= 0 {
             lines.arg_i64("fd", i64::from(record.fd));
@@ -293,7 +302,7 @@ impl Encoder {
         }
         if record.head & record_flags::FOLDED != 0 {
             lines.arg_u64("calls", u64::from(record.detail)).arg_i64("busy", busy(record, timeline));
-        } else if let Some(detail) = kind.detail {
+        } else if let Some(detail) = kind.call.detail {
             // `dup` has no descriptor to duplicate to.
             if detail != "to" || record.detail != u32::MAX {
                 lines.arg_u64(detail, u64::from(record.detail));
@@ -307,13 +316,13 @@ impl Encoder {
         if record.head & record_flags::VFORK_CHILD != 0 {
             lines.arg_u64("vfork", 1);
         }
-        if self.coarse {
-            lines.arg_str("clock", b"coarse");
+        if let Some(clock) = self.clock {
+            lines.arg_str("clock", clock.as_bytes());
         }
         lines.finish();
         self.facts.events += 1;
         if crossing {
-            lines.async_end(kind.name, kind.category, pid, tid, end, id).finish();
+            lines.async_end(kind.call.name, kind.category, pid, tid, end, id).finish();
             self.facts.events += 1;
         }
     }
@@ -334,7 +343,8 @@ impl Encoder {
         kind: &Kind,
         record: &RecordFacts,
         path: Option<usize>,
-        pid: u32,
+        second: Option<usize>,
+        (pid, tid): (u32, u32),
         start: i64,
         end: i64,
         timeline: &Timeline,
@@ -344,15 +354,18 @@ impl Encoder {
             return;
         }
         let folded = record.head & record_flags::FOLDED != 0;
-        let (calls, time) =
+        let (count, time_ns) =
             if folded { (u64::from(record.detail), busy(record, timeline) as u64) } else { (1, (end - start) as u64) };
-        let bytes = if kind.flow == Flow::None { 0 } else { u64::try_from(record.ret).unwrap_or(0) };
-        let sum = &mut self.totals.calls[(record.head & 0xFFFF) as usize];
-        sum.count += calls;
-        sum.time_ns += time;
-        sum.bytes += bytes;
-        if bytes > 0 {
-            self.totals.add_bytes(kind.flow, record.head & record_flags::STREAM != 0, bytes);
+        let calls = Calls { count, time_ns, bytes: u64::try_from(record.ret).unwrap_or(0) };
+        let operation = kind.call.operation;
+        let file = path.map_or(FileKind::Unknown, |path| self.names[path].kind);
+        let activity = self.totals.add_calls((record.head & 0xFFFF) as usize, file, calls);
+        // While a child of vfork runs on the thread, the parent is in vfork.
+        if let Some(activity) = activity
+            && tid == pid
+            && record.head & record_flags::VFORK_CHILD == 0
+        {
+            self.totals.main.add(activity, time_ns);
         }
         if kind.role == Role::Reap
             && let Ok(pid @ 1..) = u32::try_from(record.ret)
@@ -360,7 +373,10 @@ impl Encoder {
             self.totals.add_reaped(pid, end);
         }
         if let Some(path) = path {
-            self.names[path].sum.add(kind.flow, calls, bytes, time);
+            self.names[path].sum.io.add_to(Side::File, operation, calls);
+        }
+        if let (Some(second), Flow::Both) = (second, operation.flow()) {
+            self.names[second].sum.io.add_to(Side::SecondFile, operation, calls);
         }
         if let Some(reason) = untraced_reason(kind, record) {
             let child = match kind.role {
@@ -403,6 +419,7 @@ impl Encoder {
             hash: path_hash(&path),
             defined_in: 0,
             wanted: filter.takes_all() || filter.takes(&path),
+            kind: FileKind::of(&path),
             sum: FileSum { path, ..FileSum::default() },
         });
         Some(index)

@@ -1,4 +1,4 @@
-//! Which paths are wanted: `--include` and `--exclude`.
+//! Which paths are wanted: `--include` and `--exclude`; and which categories of calls, for stand-ins of tracers that know fewer.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
+use weftline_calls::Family;
 
 use crate::{DrainError, Result};
 
@@ -15,6 +16,9 @@ use crate::{DrainError, Result};
 pub(crate) struct Patterns {
     pub include: Vec<String>,
     pub exclude: Vec<String>,
+    /// Categories of calls that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// The patterns, compiled.
@@ -22,14 +26,26 @@ pub(crate) struct Patterns {
 pub(crate) struct Filter {
     include: GlobSet,
     exclude: GlobSet,
+    without: Vec<Family>,
 }
 
 impl Filter {
     pub(crate) fn new(patterns: &Patterns) -> Result<Filter> {
-        Ok(Filter { include: compile(&patterns.include)?, exclude: compile(&patterns.exclude)? })
+        let unwanted = |family: &Family| patterns.without.iter().any(|category| category == family.category());
+        Ok(Filter {
+            include: compile(&patterns.include)?,
+            exclude: compile(&patterns.exclude)?,
+            without: Family::CALLS.into_iter().filter(unwanted).collect(),
+        })
     }
 
-    /// Whether everything is wanted.
+    /// Whether calls of a family are wanted.
+    #[inline]
+    pub(crate) fn takes_family(&self, family: Family) -> bool {
+        self.without.is_empty() || !self.without.contains(&family)
+    }
+
+    /// Whether events on all paths are wanted.
     pub(crate) fn takes_all(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
     }
@@ -65,7 +81,7 @@ mod tests {
 
     fn check(include: &[&str], exclude: &[&str], path: &str, wanted: bool) {
         let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-        let patterns = Patterns { include: strings(include), exclude: strings(exclude) };
+        let patterns = Patterns { include: strings(include), exclude: strings(exclude), ..Patterns::default() };
         let filter = Filter::new(&patterns).expect("patterns");
         assert_eq!(filter.takes(path.as_bytes()), wanted, "{patterns:?} {path}");
     }
@@ -102,5 +118,18 @@ mod tests {
         let patterns = Patterns { include: vec!["/a[".to_owned()], ..Patterns::default() };
         let error = Filter::new(&patterns).expect_err("not a pattern");
         assert!(error.to_string().contains("/a["), "{error}");
+    }
+
+    #[test]
+    fn families_can_be_left_out() {
+        let filter = |without: &[&str]| {
+            let without = without.iter().map(|category| (*category).to_owned()).collect();
+            Filter::new(&Patterns { without, ..Patterns::default() }).expect("patterns")
+        };
+        assert!(filter(&[]).takes_family(Family::Wait));
+        let some = filter(&["WAIT", "STDIO", "mine"]);
+        let left: Vec<Family> = Family::CALLS.into_iter().filter(|family| some.takes_family(*family)).collect();
+        assert_eq!(left, [Family::Posix, Family::Network, Family::Process]);
+        assert!(some.takes_family(Family::Weft) && some.takes_all());
     }
 }

@@ -15,6 +15,7 @@
 //! | `directory` | one live directory: its control page, its arenas, its journal |
 //! | `reader` | one arena: what was read of each segment, what is new in it |
 //! | `sums` | what was seen, summed up by call, file and process |
+//! | [`window`] | the last seconds: looks in frames, frames in a window that slides |
 //!
 //! What other processes wrote is read by copy and believed only after checks, as in [`arena`](crate::arena); memory is bounded
 //! whatever they write.
@@ -22,12 +23,14 @@
 mod directory;
 mod reader;
 mod sums;
+pub mod window;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weftline_calls::IoSums;
 use weftline_format::manifest::RECORD_DIR;
 use weftline_recorder::clock;
 
@@ -37,29 +40,6 @@ use crate::{DrainError, Result};
 
 use directory::Watching;
 use sums::Sums;
-
-/// What was done, in the time between two looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity {
-    /// Calls, or times that an annotation was told.
-    pub count: u64,
-    /// Time spent in them.
-    pub time_ns: u64,
-    /// Bytes that came in.
-    pub read_bytes: u64,
-    /// Bytes that went out.
-    pub write_bytes: u64,
-}
-
-impl Activity {
-    /// Adds what another one did.
-    pub fn add(&mut self, other: &Activity) {
-        self.count = self.count.saturating_add(other.count);
-        self.time_ns = self.time_ns.saturating_add(other.time_ns);
-        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
-        self.write_bytes = self.write_bytes.saturating_add(other.write_bytes);
-    }
-}
 
 /// How it is with a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +76,7 @@ pub struct ProcessSeen {
     /// Events that were made since, and recycled before they could be read: counted by segments.
     pub unseen: u64,
     /// What the calls among the events did.
-    pub activity: Activity,
+    pub activity: IoSums,
     /// Records that could not be kept since the image began, by reason; only reasons that occurred.
     pub drops: Vec<(&'static str, u64)>,
     /// What tells this image from all others of its run on this host, for as long as it records.
@@ -111,7 +91,7 @@ pub struct CallSeen {
     /// Its category.
     pub category: Arc<str>,
     /// What was done by it since the last look.
-    pub activity: Activity,
+    pub activity: IoSums,
 }
 
 /// A file.
@@ -120,7 +100,7 @@ pub struct FileSeen {
     /// Its path; [`OTHERS`] for files beyond those that are told apart.
     pub path: Arc<str>,
     /// What was done to it since the last look.
-    pub activity: Activity,
+    pub activity: IoSums,
 }
 
 /// The path that stands for all files of a look beyond the first thousands, and the name for as many annotations.

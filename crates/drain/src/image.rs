@@ -73,32 +73,32 @@ impl Image {
         let tag = tag_of(&facts);
         let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
-        let command = text(facts.command);
+        let command = text(facts.birth.command);
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
         let cmd = arguments.kept(words.take(WORDS_MAX).map(held));
-        let exe = path(facts.exe);
+        let exe = path(facts.birth.exe);
         let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {
-            pid: facts.pid,
+            pid: facts.birth.pid,
             at_ns: match facts.born_ticks {
                 // The process may not read the counter.
                 0 => timeline.at_monotonic(facts.born_mono),
                 ticks => timeline.at(ticks),
             },
-            name: display_name(&cmd, &exe, facts.parent_slot != 0),
+            name: display_name(&cmd, &exe, facts.birth.parent_slot != 0),
             host: host.name.clone(),
             boot: host.boot.clone(),
-            pidns: facts.pid_namespace,
+            pidns: facts.birth.pid_namespace,
             start: start.unwrap_or(born_ticks),
             nonce: tag.clone(),
-            ppid: facts.ppid,
+            ppid: facts.birth.ppid,
             exe,
             cmd,
-            cwd: path(facts.cwd),
-            rank: u32::try_from(facts.rank).ok(),
+            cwd: path(facts.birth.cwd),
+            rank: u32::try_from(facts.birth.rank).ok(),
             seq: 0,
         };
-        let file = TraceFile::new(format!("{}-{}-{tag}.pfw.gz", host.name, facts.pid));
+        let file = TraceFile::new(format!("{}-{}-{tag}.pfw.gz", host.name, facts.birth.pid));
         Image {
             key: ImageKey { arena: arena.number(), slot, generation: facts.generation },
             arena: Arc::clone(arena),
@@ -167,7 +167,7 @@ impl Numbers {
 /// See [`Image::tag`].
 pub(crate) fn tag_of(facts: &SlotFacts) -> String {
     let born = if facts.born_ticks == 0 { facts.born_mono } else { facts.born_ticks };
-    format!("{:012x}", (facts.nonce ^ born.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
+    format!("{:012x}", (facts.birth.nonce ^ born.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
 }
 
 /// The command line as one text, the program without its directory. A child made by fork has its parent's command line.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <live>/ctl         control page, mapped by every traced process
+//! <live>/rules       what was decided for all of them, in a run that is shared with other users
 //! <live>/a<N>        arenas, a<N>.<K> their growth
 //! <live>/lock        locked by whoever drains
 //! <live>/clock       the timeline so far
@@ -22,6 +23,7 @@ mod pointer;
 mod removal;
 
 use std::fs::{DirBuilder, File};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -34,7 +36,7 @@ use weftline_format::manifest::{RECORD_DIR, RunManifest};
 use weftline_format::secrets::Arguments;
 use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
-use weftline_recorder::layout::{MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, options};
+use weftline_recorder::layout::{LAYOUT_VERSION, MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, Rules, SHARED_SUFFIX, options};
 
 use crate::arena::{ControlFacts, ControlPage};
 use crate::error::DrainError;
@@ -50,12 +52,26 @@ pub(crate) use removal::{removal_begun, remove};
 
 /// The directory of a run that holds live directories.
 const IN_RUN: &str = ".live";
+/// The file of a shared live directory that tells programs of all users what was decided.
+const RULES: &str = "rules";
 /// The file of a live directory that names the run.
 const RUN: &str = "run";
 
-/// The directory of a user that holds live directories, in a temporary directory that others can write as well.
-fn of_user() -> String {
-    format!("weft-{}", system::user())
+/// The directory of a user that holds live directories, in a temporary directory that others can write as well. `shared`: the one for
+/// [`LiveOptions::other_users`].
+fn of_user(shared: bool) -> String {
+    format!("weft-{}{}", system::user(), if shared { SHARED_SUFFIX } else { "" })
+}
+
+/// Mode of a live directory, and of the directory that holds it. Others may pass through a shared one if they know its name, and neither
+/// list it nor make files in it.
+fn mode_of(shared: bool) -> u32 {
+    if shared { 0o711 } else { 0o700 }
+}
+
+/// Whether a live directory is one for [`LiveOptions::other_users`]: only those let others pass through.
+pub(crate) fn is_shared(directory: &Path) -> bool {
+    std::fs::metadata(directory).is_ok_and(|data| data.mode() & 0o001 != 0)
 }
 
 /// How the programs are to record.
@@ -73,6 +89,10 @@ pub struct LiveOptions {
     pub unsupervised: bool,
     /// Where arenas are to lie.
     pub place: Place,
+    /// Programs that become other users (`su`, `runuser`) record on, each user into arenas that only that user can open. Whoever knows the name
+    /// of the live directory can read and write the control page, so the name is random and stands only in the environment of traced programs
+    /// and in files of the owner's. Needs the right to give files away.
+    pub other_users: bool,
     /// How much of command lines is kept.
     pub arguments: Arguments,
     /// Growth limit: pieces of 4 MiB per arena. By default 128 where a supervisor empties them, and all there can be where none does.
@@ -123,7 +143,7 @@ impl Live {
         let run_id = RunManifest::read(&run).map_or_else(|_| given.run_id.clone(), |manifest| manifest.id);
         let session = free_session(&run, &host);
         let place = if given.unsupervised { Place::Disk } else { given.place };
-        let directory = make_directory(&run, &given.run_id, &host.file_stem(session), place)?;
+        let directory = make_directory(&run, &given.run_id, &host.file_stem(session), place, given.other_users)?;
         let lock = lock_directory(&directory)?;
         if !directory.starts_with(&run) {
             let path = directory.join(RUN);
@@ -140,6 +160,7 @@ impl Live {
             (given.wait_when_full.is_some(), options::WAIT_WHEN_FULL),
             (given.unsupervised, options::UNSUPERVISED),
             (clock::is_slow(), options::SLOW_CLOCK),
+            (given.other_users, options::OTHER_USERS),
         ] {
             bits |= if on { bit } else { 0 };
         }
@@ -151,6 +172,11 @@ impl Live {
             wait_limit: given.wait_when_full.map_or(0, |limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
             run_id: named(&run_id),
         };
+        if given.other_users {
+            let (clock, options, max_pieces) = (facts.clock, facts.options, facts.max_pieces);
+            let rules = Rules { version: LAYOUT_VERSION, clock, options, max_pieces, wait_limit: facts.wait_limit };
+            write_rules(&directory.join(RULES), rules)?;
+        }
         let control_path = directory.join("ctl");
         let control =
             ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
@@ -170,7 +196,7 @@ impl Live {
             pidns: host.pid_namespace,
             started_ns,
         };
-        write_json(&pointer, &pointed)?;
+        write_json(&pointer, &pointed, files::replace_private)?;
         let arguments = settings.arguments;
         Ok(Live { directory, pointer, control, clock, host, session, started_ns, arguments, _lock: lock })
     }
@@ -182,6 +208,15 @@ impl Live {
 
     /// Leaves the directory to the programs and a later recovery, without draining: for `weft env`.
     pub fn leave(self) {}
+}
+
+/// Writes what others may read and not change.
+fn write_rules(path: &Path, rules: Rules) -> Result<()> {
+    let written = files::create(path).and_then(|mut file| {
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        file.write_all(&rules.to_bytes())
+    });
+    written.map_err(|error| DrainError::io(path, error))
 }
 
 /// A run's id as the control page has it.
@@ -207,7 +242,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn write(&self, live: &Path) -> Result<()> {
         // Every file less makes the start of a short program cheaper.
-        if *self == Settings::default() { Ok(()) } else { write_json(&live.join("settings"), self) }
+        if *self == Settings::default() { Ok(()) } else { write_json(&live.join("settings"), self, files::replace) }
     }
 
     pub(crate) fn read(live: &Path) -> Result<Settings> {
@@ -216,10 +251,10 @@ impl Settings {
 }
 
 /// Writes a small file as a whole.
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+fn write_json<T: Serialize>(path: &Path, value: &T, write: fn(&Path, &[u8]) -> io::Result<()>) -> Result<()> {
     let fail = |error| DrainError::io(path, error);
     let text = serde_json::to_vec_pretty(value).map_err(|error| fail(error.into()))?;
-    files::replace(path, &text).map_err(fail)
+    write(path, &text).map_err(fail)
 }
 
 /// Reads a small file; nothing when it is gone, which another recovery may have seen to.
@@ -255,9 +290,14 @@ fn free_session(run: &Path, host: &Host) -> u32 {
 }
 
 /// Finds a place for the live directory and makes it.
-fn make_directory(run: &Path, run_id: &str, stem: &str, place: Place) -> Result<PathBuf> {
+fn make_directory(run: &Path, run_id: &str, stem: &str, place: Place, shared: bool) -> Result<PathBuf> {
     let mut tried = Vec::new();
-    let mut attempt = |parent: PathBuf, name: String, home: bool| match make_in(&parent, &name, home) {
+    // A run that is shared tells its id to everybody.
+    let name = match shared {
+        true => format!("{run_id}-{:016x}-{stem}", RandomState::new().build_hasher().finish()),
+        false => format!("{run_id}-{stem}"),
+    };
+    let mut attempt = |parent: PathBuf, name: String, home: bool| match make_in(&parent, &name, home, mode_of(shared)) {
         Ok(directory) => Some(directory),
         Err(why) => {
             tried.push(format!("{}: {why}", parent.display()));
@@ -270,18 +310,19 @@ fn make_directory(run: &Path, run_id: &str, stem: &str, place: Place) -> Result<
         Place::Disk => None,
     };
     if least.is_some_and(|least| has_memory(Path::new(MEMORY), least))
-        && let Some(directory) = attempt(Path::new(MEMORY).join(of_user()), format!("{run_id}-{stem}"), false)
+        && let Some(directory) = attempt(Path::new(MEMORY).join(of_user(shared)), name.clone(), false)
     {
         return Ok(directory);
     }
-    if let Some(directory) = attempt(run.join(IN_RUN), stem.to_owned(), true) {
+    // Names in a run can be guessed.
+    if !shared && let Some(directory) = attempt(run.join(IN_RUN), stem.to_owned(), true) {
         return Ok(directory);
     }
     let variables = PLACE_VARIABLES.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let places = variables.filter(|path| path.is_absolute()).chain(["/tmp", MEMORY].map(PathBuf::from));
     for place in places {
-        let own = place.join(of_user());
-        if let Some(directory) = attempt(own, format!("{run_id}-{stem}"), false) {
+        let own = place.join(of_user(shared));
+        if let Some(directory) = attempt(own, name.clone(), false) {
             return Ok(directory);
         }
     }
@@ -296,40 +337,43 @@ fn has_memory(directory: &Path, least: u64) -> bool {
     system::file_system(directory).is_ok_and(|found| found.tmpfs) && Machine::here().allowance(directory, 0) >= least
 }
 
-/// Makes `<parent>/<name>`, both for the owner only, or says why not. `in_run`: the parent may be another's.
-fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathBuf, String> {
+/// Makes `<parent>/<name>`, both with `mode`, or says why not. `in_run`: the parent may be another's.
+fn make_in(parent: &Path, name: &str, in_run: bool, mode: u32) -> std::result::Result<PathBuf, String> {
     let grand = parent.parent().unwrap_or(parent);
     let found = system::file_system(grand).map_err(|error| error.to_string())?;
     if !found.local {
         return Err("not a local file system".to_owned());
     }
+    if mode & 0o001 != 0 && !grand.ancestors().all(is_open_to_all) {
+        return Err("other users cannot pass through it".to_owned());
+    }
     // A run directory on a full disk can still have its shared memory elsewhere: then what is lost is counted.
     if found.free < LEAST_ROOM {
         return Err("No space left on device".to_owned());
     }
-    let private = || {
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700);
-        builder
+    let make = |path: &Path| {
+        DirBuilder::new().mode(mode).create(path)?;
+        // The umask has taken from it.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
     };
-    match private().create(parent) {
+    match make(parent) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.to_string()),
         _ => {}
     }
     let data = std::fs::symlink_metadata(parent).map_err(|error| error.to_string())?;
     // Others can make directories in a shared temporary directory, under our name too.
-    if !data.is_dir() || (!in_run && (data.uid() != system::user() || data.permissions().mode() & 0o077 != 0)) {
+    if !data.is_dir() || (!in_run && (data.uid() != system::user() || data.permissions().mode() & 0o777 & !mode != 0)) {
         return Err("belongs to someone else".to_owned());
     }
     let directory = parent.join(name);
     if directory.as_os_str().len() > LIVE_PATH_MAX {
         return Err("the path is too long".to_owned());
     }
-    match private().create(&directory) {
+    match make(&directory) {
         Ok(()) => {}
         // Another drain went and took the empty parent with it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private().create(parent).and_then(|()| private().create(&directory)).map_err(|error| error.to_string())?;
+            make(parent).and_then(|()| make(&directory)).map_err(|error| error.to_string())?;
         }
         Err(error) => return Err(error.to_string()),
     }
@@ -339,6 +383,11 @@ fn make_in(parent: &Path, name: &str, in_run: bool) -> std::result::Result<PathB
         system::no_copy_on_write(&opened);
     }
     Ok(directory)
+}
+
+/// Whether every user can pass through a directory.
+fn is_open_to_all(directory: &Path) -> bool {
+    std::fs::metadata(directory).is_ok_and(|data| data.mode() & 0o001 != 0)
 }
 
 /// Room that a disk must have for arenas: the first ones and some growth.

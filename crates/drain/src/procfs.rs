@@ -1,9 +1,11 @@
 //! What the kernel says about processes: alive or not, since when, bytes moved, what is mapped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use weftline_format::manifest::IoCount;
 use weftline_recorder::layout::KernelIo;
@@ -60,6 +62,16 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     Some(Stat { state, threads, start })
 }
 
+/// Whether a process has the rights of this user, or had them before it took others.
+pub(crate) fn is_of(pid: u32, user: u32) -> bool {
+    read_small(format!("/proc/{pid}/status"), |text| {
+        let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+        let mut users = std::str::from_utf8(line).ok()?.split_whitespace();
+        users.any(|found| found.parse() == Ok(user)).then_some(())
+    })
+    .is_some()
+}
+
 /// Kernel counters of a process.
 pub(crate) fn io(pid: u32) -> Option<KernelIo> {
     read_small(format!("/proc/{pid}/io"), parse_io)
@@ -68,21 +80,39 @@ pub(crate) fn io(pid: u32) -> Option<KernelIo> {
 /// What all children that were waited for moved, and theirs: what the kernel added to this process's counters and no thread
 /// of it moved itself. Threads that ended would be taken for children, so worker threads must still be there.
 pub fn tree_io() -> Option<KernelIo> {
+    // A thread that reads between two looks, as the sampler does, would be counted in one of them only: it must stand still meanwhile. It works in
+    // bursts of less than a millisecond. One that never rests costs accuracy, not time.
+    const LOOKS: u32 = 200;
     let with_length = |text: &[u8]| Some((parse_io(text)?, text.len() as u64));
-    // This thread's own count goes up with every look: by the first before the second is taken.
-    let (mut own, length) = read_small("/proc/thread-self/io", with_length)?;
-    let whole = read_small("/proc/self/io", parse_io)?;
-    own.rchar += length;
     let this = fs::read_link("/proc/thread-self").ok()?;
-    for task in
-        fs::read_dir("/proc/self/task").ok()?.flatten().filter(|task| Some(&*task.file_name()) != this.file_name())
-    {
-        if let Some(io) = read_small(task.path().join("io"), parse_io) {
-            own.rchar += io.rchar;
-            own.wchar += io.wchar;
+    let mut looks = 0;
+    loop {
+        let others = others_io(this.file_name())?;
+        // This thread's own count goes up with every look: by the first before the second is taken.
+        let (own, length) = read_small("/proc/thread-self/io", with_length)?;
+        let whole = read_small("/proc/self/io", parse_io)?;
+        looks += 1;
+        if looks < LOOKS && others != others_io(this.file_name())? {
+            std::thread::sleep(Duration::from_micros(100));
+            continue;
         }
+        return Some(KernelIo {
+            rchar: whole.rchar.saturating_sub(own.rchar + length + others.rchar),
+            wchar: whole.wchar.saturating_sub(own.wchar + others.wchar),
+        });
     }
-    Some(KernelIo { rchar: whole.rchar.saturating_sub(own.rchar), wchar: whole.wchar.saturating_sub(own.wchar) })
+}
+
+/// What the threads of this process but `this` have moved.
+fn others_io(this: Option<&OsStr>) -> Option<KernelIo> {
+    let tasks = fs::read_dir("/proc/self/task").ok()?.flatten();
+    let others = tasks.filter(|task| Some(&*task.file_name()) != this);
+    // One that just ended is gone.
+    let counts = others.filter_map(|task| read_small(task.path().join("io"), parse_io));
+    Some(counts.fold(KernelIo { rchar: 0, wchar: 0 }, |sum, io| KernelIo {
+        rchar: sum.rchar + io.rchar,
+        wchar: sum.wchar + io.wchar,
+    }))
 }
 
 /// The counters as the manifest holds them; nothing when nobody could read them.
@@ -247,6 +277,28 @@ mod tests {
         // Its loader reads some headers.
         assert!((3_000_000..3_100_000).contains(&(after.rchar - before.rchar)), "{before:?} {after:?}");
         assert_eq!(after.wchar - before.wchar, 3_000_000);
+    }
+
+    /// What another thread reads in bursts, as the sampler does, is never taken for a child's, wherever in a burst the looks fall.
+    #[test]
+    fn threads_that_read_meanwhile_are_no_children() {
+        let before = tree_io().expect("the kernel tells");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(relaxed) {
+                    for _ in 0..20 {
+                        fs::read("/proc/self/maps").expect("the kernel tells");
+                    }
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            });
+            let found: Vec<_> = (0..1000).map(|_| tree_io().expect("the kernel tells")).collect();
+            done.store(true, relaxed);
+            let wrong: Vec<_> = found.iter().filter(|tree| **tree != before).collect();
+            assert!(wrong.is_empty(), "{before:?} {wrong:?}");
+        });
     }
 
     #[test]

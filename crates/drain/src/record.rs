@@ -10,7 +10,7 @@ use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, Exit, IoCount, IoSpan, ProcessRecord, SupervisorRecord};
 use weftline_format::text::path_bytes;
 use weftline_recorder::elf::VERDICT_NAMES;
-use weftline_recorder::layout::{Control, KernelIo, LOSS_NAMES, Loss, REFUSAL_NAMES, habits};
+use weftline_recorder::layout::{Control, KernelIo, LOSS_NAMES, Loss, REFUSAL_NAMES, unseen_io};
 
 use crate::budget::lock;
 use crate::image::Image;
@@ -32,21 +32,21 @@ pub(crate) const CUT: &str = "shared-memory-damaged";
 /// Reason for a whole live directory that vanished.
 pub(crate) const GONE: &str = "live-directory-gone";
 
-const HABITS: [(u32, &str); 9] = [
-    (habits::IO_URING, "io_uring"),
-    (habits::MMAP, "mmap"),
-    (habits::SECCOMP, "seccomp"),
-    (habits::RAW_SYSCALLS, "raw syscalls"),
-    (habits::NATIVE_AIO, "native aio"),
-    (habits::STREAMS, "streams"),
-    (habits::SHARED_MEMORY, "shared memory"),
-    (habits::SOCKETS, "sockets"),
-    (habits::SPLICE, "splice"),
+const UNSEEN_IO: [(u32, &str); 9] = [
+    (unseen_io::IO_URING, "io_uring"),
+    (unseen_io::MMAP, "mmap"),
+    (unseen_io::SECCOMP, "seccomp"),
+    (unseen_io::RAW_SYSCALLS, "raw syscalls"),
+    (unseen_io::NATIVE_AIO, "native aio"),
+    (unseen_io::STREAMS, "streams"),
+    (unseen_io::SHARED_MEMORY, "shared memory"),
+    (unseen_io::SOCKETS, "sockets"),
+    (unseen_io::SPLICE, "splice"),
 ];
 
 /// What a mapped io_uring is called.
 const RING: &[u8] = b"anon_inode:[io_uring]";
-/// The habit of programs that Go linked.
+/// The way of programs that Go linked.
 const GO: &str = "go";
 
 /// What the drain saw of a process from outside before it was gone.
@@ -93,9 +93,10 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
         file,
         events: totals.events,
         drops: drops(totals),
-        traced: totals.traced,
+        traced: totals.traced(),
         reaped_children: totals.reaped_children,
         started_ns: identity.at_ns,
+        main_ns: totals.main.largest_first().map(|(activity, ns)| (activity.key().to_owned(), ns)).collect(),
         ..ProcessRecord::default()
     };
     let Some(end) = image.arena.slot_end(image.key.slot) else { return process };
@@ -106,14 +107,14 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
         *process.drops.entry(CUT.to_owned()).or_default() += 1;
     }
     // The ring is mapped like a file, which hooks may see before anybody finds its descriptor.
-    let ring = if totals.files.has(RING) { habits::IO_URING } else { 0 };
-    let found = HABITS.iter().filter(|(bit, _)| (end.habits | ring) & bit != 0);
-    process.habits = found.map(|(_, name)| (*name).to_owned()).collect();
+    let ring = if totals.files.has(RING) { unseen_io::IO_URING } else { 0 };
+    let found = UNSEEN_IO.iter().filter(|(bit, _)| (end.unseen_io | ring) & bit != 0);
+    process.unseen_io = found.map(|(_, name)| (*name).to_owned()).collect();
     process.sampled_io = end.io_end == KernelIo::UNKNOWN;
     process.recorder_read = end.own_reads;
     // Of a process that was killed before anybody looked, its own look at the start is the last one.
-    let counted = if process.sampled_io { last.sampled.or(Some(image.facts.io_start)) } else { Some(end.io_end) };
-    if let (Some(start), Some(end)) = (procfs::counted(image.facts.io_start), counted.and_then(procfs::counted)) {
+    let counted = if process.sampled_io { last.sampled.or(Some(image.facts.birth.io_start)) } else { Some(end.io_end) };
+    if let (Some(start), Some(end)) = (procfs::counted(image.facts.birth.io_start), counted.and_then(procfs::counted)) {
         process.io = Some(IoSpan { start, end });
     }
     if !last.alive {
@@ -124,6 +125,8 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
         process.exit = (end.exit_status >= 0).then_some(Exit { code: Some(end.exit_status), signal: None });
     }
     process.cpu_ns = end.cpu_ns;
+    process.main_cpu_ns = end.main_cpu_ns;
+    process.main_queued_ns = end.main_queued_ns;
     process.max_rss = end.max_rss_kib * 1024;
     process
 }
@@ -200,25 +203,33 @@ pub(crate) fn without_owner(host: &str, losses: &[u64], ownerless: u64, damaged:
     })
 }
 
-/// The programs that could not have an arena.
+/// The programs that could not have an arena, each once for a reason. Two places may have the same one, if its processes came at the same time.
 pub(crate) fn refused(host: &str, control: &Control, timeline: &Timeline) -> Vec<Entry> {
-    let told = control.refused.iter().filter_map(|place| {
+    let mut found: BTreeMap<(usize, Vec<u8>), Entry> = BTreeMap::new();
+    for place in &control.refused {
         let why = place.reason.load(Ordering::Acquire) as usize;
-        let reason = REFUSAL_NAMES.get(why).filter(|_| why != 0)?;
+        let Some(reason) = REFUSAL_NAMES.get(why).filter(|_| why != 0) else { continue };
         let path = place.path.iter().map(|byte| byte.load(Ordering::Relaxed)).take_while(|byte| *byte != 0);
+        let path: Vec<u8> = path.collect();
+        let count = place.count.load(Ordering::Relaxed).max(1);
+        if let Some(known) = found.get_mut(&(why, path.clone())) {
+            known.process.refused = known.process.refused.saturating_add(count);
+            continue;
+        }
         let at_mono = place.at_mono.load(Ordering::Relaxed);
         let process = ProcessRecord {
             pid: place.pid.load(Ordering::Relaxed),
             nonce: format!("refused-{at_mono}"),
             host: host.to_owned(),
-            exe: held(&path.collect::<Vec<u8>>()),
+            exe: held(&path),
             untraced: Some((*reason).to_owned()),
+            refused: count,
             started_ns: timeline.at_monotonic(at_mono),
             ..ProcessRecord::default()
         };
-        Some(Entry { tag: process.nonce.clone(), process, ..Entry::default() })
-    });
-    told.collect()
+        found.insert((why, path), Entry { tag: process.nonce.clone(), process, ..Entry::default() });
+    }
+    found.into_values().collect()
 }
 
 /// The mark of a live directory that was gone before anyone recovered it.
@@ -259,7 +270,7 @@ pub(crate) fn fill(
         process.waited_for = waited_for.contains(&(process.pid, process.nonce.as_str()));
         process.reaped_io = (!entry.reaped.is_empty()).then(|| sum_of(children));
         if has_gap(process) && *go.entry(process.exe.clone()).or_insert_with(|| is_go(&process.exe)) {
-            process.habits.push(GO.to_owned());
+            process.unseen_io.push(GO.to_owned());
         }
     }
     record.processes.extend(given);
@@ -275,7 +286,7 @@ fn has_gap(process: &ProcessRecord) -> bool {
     let read = traced.posix_read.saturating_add(traced.stdio_read);
     let write = traced.posix_write.saturating_add(traced.stdio_write);
     process.untraced.is_none()
-        && !process.habits.iter().any(|habit| habit == GO)
+        && !process.unseen_io.iter().any(|way| way == GO)
         && (gap(io.start.rchar, io.end.rchar, reaped.rchar, read)
             || gap(io.start.wchar, io.end.wchar, reaped.wchar, write))
 }

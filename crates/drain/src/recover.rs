@@ -201,7 +201,7 @@ fn recover_one(
 ) -> Result<Option<WhyOpen>> {
     if !directory.exists() {
         if !options.dry_run {
-            bury_directory(run, pointer_path, pointer, directory, report)?;
+            retire_directory(run, pointer_path, pointer, directory, report)?;
         }
         return Ok(None);
     }
@@ -245,7 +245,7 @@ fn recover_one(
         remove(directory, pointer_path, report)?;
         return Ok(None);
     }
-    let pids = running.iter().map(|image| image.facts.pid).chain(starting).collect();
+    let pids = running.iter().map(|image| image.facts.birth.pid).chain(starting).collect();
     Ok(Some(WhyOpen::Running { pids }))
 }
 
@@ -270,7 +270,7 @@ fn lock_patiently(directory: &Path, patience: Option<Duration>) -> Result<Option
 }
 
 /// Deals with a live directory that is not there: removed when everything was written, or else lost.
-fn bury_directory(
+fn retire_directory(
     run: &Path,
     pointer_path: &Path,
     pointer: &Pointer,

@@ -8,15 +8,16 @@ mod kills;
 mod limits;
 mod planted;
 mod pools;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use weftline_calls::Call;
 use weftline_format::damage::What;
 use weftline_format::event::{Event, Phase, Value};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader::{self, Trace};
-use weftline_recorder::calls::Call;
 
 use crate::arena::writer::{Program, call};
 use crate::{Drain, DrainOptions, Live, LiveOptions, Place, RecoverOptions};

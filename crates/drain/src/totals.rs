@@ -5,10 +5,10 @@ mod spans;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use weftline_calls::{Activity, ActivitySums, CALLS, Calls, FileKind, IoSums};
 use weftline_format::hash::path_hash;
 use weftline_format::identity::held;
 use weftline_format::manifest::{CallTotal, FileTotal, TracedBytes};
-use weftline_recorder::calls::{CALLS, Flow};
 
 pub(crate) use spans::{SpanSum, SpanSums};
 
@@ -21,57 +21,22 @@ pub(crate) const TOP_FILES: usize = 50;
 /// Waits (and children that cannot be traced) that are remembered for sorting out whose bytes the kernel counted where.
 const MAX_REAPED: usize = 10_000;
 
-/// Sums of one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CallSum {
-    pub count: u64,
-    pub time_ns: u64,
-    pub bytes: u64,
-}
-
 /// Sums of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileSum {
     pub path: Vec<u8>,
-    pub calls: u64,
-    pub reads: u64,
-    pub writes: u64,
-    pub read_bytes: u64,
-    pub write_bytes: u64,
-    pub time_ns: u64,
+    pub io: IoSums,
 }
 
 impl FileSum {
-    pub(crate) fn add(&mut self, flow: Flow, calls: u64, bytes: u64, time_ns: u64) {
-        self.calls += calls;
-        self.time_ns += time_ns;
-        if matches!(flow, Flow::Read | Flow::Both) {
-            self.reads += calls;
-            self.read_bytes += bytes;
-        }
-        if matches!(flow, Flow::Write | Flow::Both) {
-            self.writes += calls;
-            self.write_bytes += bytes;
-        }
-    }
-
-    fn merge(&mut self, other: &FileSum) {
-        self.calls += other.calls;
-        self.reads += other.reads;
-        self.writes += other.writes;
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
-        self.time_ns += other.time_ns;
-    }
-
     fn total(&self) -> FileTotal {
         FileTotal {
             path: held(&self.path),
-            reads: self.reads,
-            writes: self.writes,
-            read_bytes: self.read_bytes,
-            write_bytes: self.write_bytes,
-            time_ns: self.time_ns,
+            reads: self.io.reads,
+            writes: self.io.writes,
+            read_bytes: self.io.read_bytes,
+            write_bytes: self.io.write_bytes,
+            time_ns: self.io.time_ns,
         }
     }
 }
@@ -84,11 +49,11 @@ impl FileSums {
     pub(crate) fn merge(&mut self, hash: u64, sum: &FileSum) {
         if self.0.len() < MAX_FILES || self.0.contains_key(&hash) {
             let known = self.0.entry(hash).or_insert_with(|| FileSum { path: sum.path.clone(), ..FileSum::default() });
-            known.merge(sum);
+            known.io.merge(&sum.io);
         } else {
             // No path hashes to 0 but by chance; then its sums stand under the other name.
             let other = self.0.entry(0).or_insert_with(|| FileSum { path: OTHER_FILES.to_vec(), ..FileSum::default() });
-            other.merge(sum);
+            other.io.merge(&sum.io);
         }
     }
 
@@ -106,15 +71,16 @@ impl FileSums {
     /// Adds what an earlier drain summed up.
     pub(crate) fn merge_total(&mut self, total: &FileTotal) {
         let path = weftline_format::text::path_bytes(&total.path).into_owned();
-        let sum = FileSum {
-            calls: total.reads + total.writes,
+        let io = IoSums {
+            calls: total.reads.saturating_add(total.writes),
             reads: total.reads,
             writes: total.writes,
             read_bytes: total.read_bytes,
             write_bytes: total.write_bytes,
             time_ns: total.time_ns,
-            path,
+            ..IoSums::default()
         };
+        let sum = FileSum { path, io };
         self.merge(path_hash(&sum.path), &sum);
     }
 
@@ -123,7 +89,7 @@ impl FileSums {
         let mut sums: Vec<&FileSum> = self.0.values().collect();
         sums.sort_by(|a, b| {
             // Files before pipes and sockets, of which a shell script makes thousands.
-            let weight = |sum: &FileSum| (sum.path.starts_with(b"/"), sum.time_ns, sum.read_bytes + sum.write_bytes);
+            let weight = |sum: &FileSum| (sum.path.starts_with(b"/"), sum.io.time_ns, sum.io.bytes());
             weight(b).cmp(&weight(a)).then_with(|| a.path.cmp(&b.path))
         });
         sums.iter().take(count).map(|sum| sum.total()).collect()
@@ -149,11 +115,14 @@ pub(crate) struct UntracedChild {
 /// Everything that is summed up for one process image.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
-    /// By call number.
-    pub calls: Vec<CallSum>,
+    /// By call number, without those that waited for others.
+    pub calls: Vec<IoSums>,
+    /// Those, likewise.
+    pub waits: Vec<IoSums>,
+    /// What the main thread did during calls.
+    pub main: ActivitySums,
     pub files: FileSums,
     pub spans: SpanSums,
-    pub traced: TracedBytes,
     /// Lines that are not metadata.
     pub events: u64,
     /// Metadata that the program told.
@@ -176,10 +145,11 @@ pub(crate) struct Totals {
 impl Default for Totals {
     fn default() -> Self {
         Totals {
-            calls: vec![CallSum::default(); CALLS.len()],
+            calls: vec![IoSums::default(); CALLS.len()],
+            waits: vec![IoSums::default(); CALLS.len()],
+            main: ActivitySums::default(),
             files: FileSums::default(),
             spans: SpanSums::default(),
-            traced: TracedBytes::default(),
             events: 0,
             metadata: 0,
             filtered: 0,
@@ -195,20 +165,31 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Adds up what a call moved, at the stream or at the kernel.
-    pub(crate) fn add_bytes(&mut self, flow: Flow, stream: bool, bytes: u64) {
-        let traced = &mut self.traced;
-        let (read, write) = if stream {
-            (&mut traced.stdio_read, &mut traced.stdio_write)
-        } else {
-            (&mut traced.posix_read, &mut traced.posix_write)
-        };
-        if matches!(flow, Flow::Read | Flow::Both) {
-            *read += bytes;
+    /// Adds calls on a file of a kind.
+    #[inline]
+    pub(crate) fn add_calls(&mut self, number: usize, file: FileKind, calls: Calls) -> Option<Activity> {
+        let operation = CALLS[number].operation;
+        let activity = Activity::of(operation, file);
+        let waits = activity.is_some_and(Activity::is_waiting);
+        let sums = if waits { &mut self.waits } else { &mut self.calls };
+        sums[number].add(operation, calls);
+        activity
+    }
+
+    /// What the calls moved, at the stream or at the kernel, for comparison with the kernel's counters.
+    pub(crate) fn traced(&self) -> TracedBytes {
+        let mut traced = TracedBytes::default();
+        let all = CALLS.iter().zip(&self.calls).chain(CALLS.iter().zip(&self.waits));
+        let counted = all.filter(|(call, _)| call.operation.is_counted_by_kernel());
+        for (call, sums) in counted {
+            let (read, write) = match call.operation.is_buffered() {
+                true => (&mut traced.stdio_read, &mut traced.stdio_write),
+                false => (&mut traced.posix_read, &mut traced.posix_write),
+            };
+            *read = read.saturating_add(sums.read_bytes);
+            *write = write.saturating_add(sums.write_bytes);
         }
-        if matches!(flow, Flow::Write | Flow::Both) {
-            *write += bytes;
-        }
+        traced
     }
 
     pub(crate) fn add_reaped(&mut self, pid: u32, at_ns: i64) {
@@ -224,15 +205,22 @@ impl Totals {
         }
     }
 
+    /// What is known besides the events, which are not in the trace: processes that ended or could not be traced, what the main thread was busy with.
+    #[must_use]
+    pub(crate) fn without_events(mut self) -> Totals {
+        self.calls.fill(IoSums::default());
+        self.waits.fill(IoSums::default());
+        self.files = FileSums::default();
+        self.spans = SpanSums::default();
+        self
+    }
+
     pub(crate) fn merge(&mut self, other: &Totals) {
-        for (sum, more) in self.calls.iter_mut().zip(&other.calls) {
-            sum.count += more.count;
-            sum.time_ns += more.time_ns;
-            sum.bytes += more.bytes;
-        }
+        let pairs = self.calls.iter_mut().zip(&other.calls).chain(self.waits.iter_mut().zip(&other.waits));
+        pairs.for_each(|(sum, more)| sum.merge(more));
+        self.main.merge(&other.main);
         self.files.merge_all(&other.files);
         self.spans.merge_all(&other.spans);
-        self.traced = sum_traced(&self.traced, &other.traced);
         self.events += other.events;
         self.metadata += other.metadata;
         self.filtered += other.filtered;
@@ -249,38 +237,29 @@ impl Totals {
 
     /// Totals per call, for the manifest.
     pub(crate) fn call_totals(&self) -> Vec<CallTotal> {
-        let used = CALLS.iter().zip(&self.calls).filter(|(_, sum)| sum.count > 0);
-        used.map(|(call, sum)| CallTotal {
+        let all = [(false, &self.calls), (true, &self.waits)];
+        let used = all.into_iter().flat_map(|(waits, sums)| CALLS.iter().zip(sums).map(move |pair| (waits, pair)));
+        let used = used.filter(|(_, (_, sum))| sum.calls > 0);
+        used.map(|(waits, (call, sum))| CallTotal {
             name: call.name.to_owned(),
-            cat: call.category.to_owned(),
-            count: sum.count,
+            cat: call.category().to_owned(),
+            waits,
+            count: sum.calls,
             time_ns: sum.time_ns,
-            bytes: sum.bytes,
+            // What is copied is read and written once each.
+            bytes: sum.read_bytes.max(sum.write_bytes),
         })
         .collect()
-    }
-}
-
-fn sum_traced(a: &TracedBytes, b: &TracedBytes) -> TracedBytes {
-    TracedBytes {
-        posix_read: a.posix_read + b.posix_read,
-        posix_write: a.posix_write + b.posix_write,
-        stdio_read: a.stdio_read + b.stdio_read,
-        stdio_write: a.stdio_write + b.stdio_write,
-        other_read: a.other_read + b.other_read,
-        other_write: a.other_write + b.other_write,
     }
 }
 
 /// Adds totals per call to a list, by name and category.
 pub(crate) fn merge_calls(into: &mut Vec<CallTotal>, more: &[CallTotal]) {
     for total in more {
-        match into.iter_mut().find(|known| known.name == total.name && known.cat == total.cat) {
-            Some(known) => {
-                known.count += total.count;
-                known.time_ns += total.time_ns;
-                known.bytes += total.bytes;
-            }
+        let same =
+            |known: &&mut CallTotal| (&known.name, &known.cat, known.waits) == (&total.name, &total.cat, total.waits);
+        match into.iter_mut().find(same) {
+            Some(known) => known.merge(total),
             None => into.push(total.clone()),
         }
     }

@@ -20,6 +20,8 @@ pub struct Unsupervised {
     pub include: Vec<String>,
     /// No events on these paths.
     pub exclude: Vec<String>,
+    /// No calls of these categories.
+    pub without: Vec<String>,
     /// Every image gets a file of its own, however few events it has: none goes to the file that short images share.
     pub separate_files: bool,
     /// A text for whoever publishes the files: it comes back in [`FinishedFile::note`](crate::FinishedFile::note), and stands in the
@@ -31,7 +33,11 @@ pub struct Unsupervised {
 /// the path that comes back. A process may do this again: each time it gets another directory.
 pub fn open_unsupervised(run: &Path, options: &Unsupervised) -> Result<PathBuf> {
     std::fs::create_dir_all(run).map_err(|error| DrainError::io(run, error))?;
-    let patterns = Patterns { include: options.include.clone(), exclude: options.exclude.clone() };
+    let patterns = Patterns {
+        include: options.include.clone(),
+        exclude: options.exclude.clone(),
+        without: options.without.clone(),
+    };
     // A pattern that is none must be told now: nobody would look at it before the end.
     Filter::new(&patterns)?;
     let given = LiveOptions {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weftline_recorder::layout::{KernelIo, habits, process_state};
+use weftline_recorder::layout::{KernelIo, process_state, unseen_io};
 
 use crate::arena::{Arena, SegmentAt};
 use crate::image::Image;
@@ -121,7 +121,7 @@ impl Watched {
 
     /// Whether a thread of the living process is gone. In another pid namespace thread ids cannot be compared.
     pub(crate) fn has_lost_thread(&mut self, host: &Host, tid: u32) -> bool {
-        let own = self.image.facts.pid;
+        let own = self.image.facts.birth.pid;
         !self.dead && self.pid(host) == Some(own) && procfs::stat(own).is_some() && !procfs::has_thread(own, tid)
     }
 
@@ -130,7 +130,7 @@ impl Watched {
         if self.dead || now < self.next_sample.min(self.next_ring_look) {
             return;
         }
-        let Some(pid) = self.pid(host) else { return };
+        let Some(pid) = self.pid(host).filter(|pid| self.image.arena.may_tell_of(*pid)) else { return };
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE;
             if let Some(io) = procfs::io(pid) {
@@ -141,7 +141,7 @@ impl Watched {
             self.ring_gap = (self.ring_gap * 2).min(RINGS_LAST);
             self.next_ring_look = now + self.ring_gap;
             if procfs::uses_io_uring(pid) {
-                self.image.arena.note_habit(self.image.key.slot, habits::IO_URING);
+                self.image.arena.note_habit(self.image.key.slot, unseen_io::IO_URING);
             }
         }
     }
@@ -149,9 +149,9 @@ impl Watched {
     /// Whether `newer` is what this process became: the same pid in the same namespace, born later.
     pub(crate) fn is_replaced_by(&self, newer: &Image) -> bool {
         let (old, new) = (&self.image.facts, &newer.facts);
-        old.pid == new.pid
-            && old.pid_namespace == new.pid_namespace
-            && old.pid_namespace != 0
+        old.birth.pid == new.birth.pid
+            && old.birth.pid_namespace == new.birth.pid_namespace
+            && old.birth.pid_namespace != 0
             && old.born_mono < new.born_mono
     }
 }
@@ -170,15 +170,20 @@ pub(crate) fn start_of(arena: &Arena, slot: u32, host: &Host) -> Option<u64> {
 /// The pid by which we see the process in a slot.
 pub(crate) fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
     let facts = arena.slot_facts(slot);
-    if facts.pid_namespace == host.pid_namespace {
-        return Some(facts.pid);
+    if facts.birth.pid_namespace == host.pid_namespace {
+        return Some(facts.birth.pid);
     }
     // The parent said by which pid it knows the child; that helps if we share the parent's namespace.
     let outside = arena.pid_outside(slot);
-    let parent_namespace = facts.parent_slot.checked_sub(1).map(|parent| arena.slot_facts(parent).pid_namespace);
+    let parent_namespace =
+        facts.birth.parent_slot.checked_sub(1).map(|parent| arena.slot_facts(parent).birth.pid_namespace);
     if outside != 0 && parent_namespace == Some(host.pid_namespace) {
         return Some(outside);
     }
     let tick = 1_000_000_000 / host.clock_ticks.max(1);
-    procfs::find_in_namespace(facts.pid, facts.pid_namespace, (facts.born_boot.saturating_add(START_SLACK_NS)) / tick)
+    procfs::find_in_namespace(
+        facts.birth.pid,
+        facts.birth.pid_namespace,
+        (facts.born_boot.saturating_add(START_SLACK_NS)) / tick,
+    )
 }

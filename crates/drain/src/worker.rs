@@ -125,8 +125,6 @@ impl Worker {
                 pinned.clear();
             }
         }
-        let totals = self.encoder.take_totals();
-        lock(&image.totals).merge(&totals);
         let segments = job.segments.iter().map(|(at, _)| *at).collect();
         let mut done = Done { key: image.key, segments, entry: None, untraced: Vec::new(), stopped: false };
         if let Some(last) = &job.last {
@@ -175,6 +173,7 @@ impl Worker {
             stop::reached(Stop::Written)?;
             {
                 let mut totals = lock(&image.totals);
+                totals.merge(&self.encoder.take_totals());
                 totals.events += u64::from(facts.events);
                 totals.metadata += u64::from(facts.metadata);
             }
@@ -188,6 +187,7 @@ impl Worker {
             }
             return Ok(());
         }
+        lock(&image.totals).merge(&self.encoder.take_totals());
         lock(&image.numbers).give_back(sequence);
         release(image, pinned)
     }
@@ -209,7 +209,7 @@ impl Worker {
                 Identity { seq: HEAD, ..identity.clone() }.write(&mut line);
             }
         }
-        let pid = image.facts.pid;
+        let pid = image.facts.birth.pid;
         let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
         drop(file_now);
         shared.budget.add_bytes(bytes);
@@ -242,15 +242,16 @@ impl Worker {
         Ok(())
     }
 
-    /// The member cannot be written: what it holds is counted as lost, and the program goes on.
+    /// The member cannot be written: what it holds is counted as lost and nowhere else, and the program goes on.
     fn give_up(
-        &self,
+        &mut self,
         image: &Image,
         pinned: &[SegmentAt],
         facts: MemberFacts,
         error: &DrainError,
         shared: &Shared,
     ) -> Result<()> {
+        lock(&image.totals).merge(&self.encoder.take_totals().without_events());
         lock(&image.totals).disk_full += u64::from(facts.events) + u64::from(facts.metadata);
         lock(&shared.messages).tell("trace", || format!("events are being lost: {error}"));
         release(image, pinned)

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::LazyLock;
 
+use weftline_calls::{CALLS, CallInfo, Calls, FileKind, Flow, Side, number_of};
 use weftline_format::event::{Event, Phase, Value};
 use weftline_format::files;
 use weftline_format::hash::from_hex;
@@ -16,11 +16,11 @@ use weftline_format::member::{self, HEADER_LEN};
 use weftline_format::reader;
 use weftline_format::text::path_bytes;
 use weftline_format::view::EventView;
-use weftline_recorder::calls::{CALLS, CallInfo, Flow};
 use weftline_recorder::elf::VERDICT_NAMES;
 use weftline_recorder::layout::TAKEN_SHORT;
 
 use crate::Result;
+use crate::encode::kinds::Role;
 use crate::error::DrainError;
 use crate::output::{Dropped, HEAD};
 use crate::totals::{FileSum, Totals, UntracedChild};
@@ -88,10 +88,18 @@ fn scan_alone(member: &[u8], each: &mut dyn FnMut(&EventView<'_>)) {
 
 /// Sums of the events that a file holds of one image.
 pub(crate) fn totals(path: &Path, tag: &str) -> Result<Totals> {
-    let mut sums = Sums { tag, mine: false, totals: Totals::default(), files: HashMap::new(), open: None };
-    let summary =
-        reader::scan_file(path, &mut |event| sums.add(event)).map_err(|error| DrainError::io(path, error.source))?;
-    let Sums { mut totals, files, .. } = sums;
+    let mut sums =
+        Sums { tag, mine: false, totals: Totals::default(), files: HashMap::new(), calls: HashMap::new(), open: None };
+    let summary = reader::scan_file_here(path, &mut |event| sums.add(event))
+        .map_err(|error| DrainError::io(path, error.source))?;
+    sums.close();
+    let Sums { mut totals, files, calls, .. } = sums;
+    for ((number, hash), (calls, main_ns)) in calls {
+        let path = hash.as_deref().and_then(|hash| summary.names.path(hash)).map(|name| path_bytes(name).into_owned());
+        if let Some(activity) = totals.add_calls(number, FileKind::of(&path.unwrap_or_default()), calls) {
+            totals.main.add(activity, main_ns);
+        }
+    }
     for child in &mut totals.untraced {
         let name = std::str::from_utf8(&child.exe).ok().and_then(|hash| summary.names.path(hash));
         child.exe = name.map(|name| path_bytes(name).into_owned()).unwrap_or_default();
@@ -112,8 +120,21 @@ struct Sums<'t> {
     totals: Totals,
     /// By the text of the path's hash.
     files: HashMap<String, FileSum>,
-    /// Call and path of an async span that waits for its end, and its start.
-    open: Option<(usize, Option<String>, i64)>,
+    /// By call and the hash of its path; and the time of them that is the main thread's.
+    calls: HashMap<(usize, Option<String>), (Calls, u64)>,
+    /// A call that is written as an async span, until its end comes.
+    open: Option<Written>,
+}
+
+/// A call as a line has it.
+struct Written {
+    number: usize,
+    calls: Calls,
+    /// Of the main thread, itself and not a child of vfork.
+    on_main: bool,
+    start: i64,
+    path: Option<String>,
+    second: Option<String>,
 }
 
 impl Sums<'_> {
@@ -134,35 +155,62 @@ impl Sums<'_> {
         self.totals.last_ns = self.totals.last_ns.max(end);
         let Some((number, call)) = call_named(&event.name, &event.cat) else { return self.add_span(event, end) };
         if event.phase == Phase::AsyncEnd {
-            if let Some((number, path, start)) = self.open.take() {
-                self.add_time(number, path, (end - start).max(0) as u64);
+            if let Some(mut begun) = self.open.take() {
+                begun.calls.time_ns = (end - begun.start).max(0) as u64;
+                self.sum_up(&begun);
             }
             return;
         }
-        if call.shape == "mark" {
+        let role = Role::of(call);
+        if role == Role::Mark {
             return;
         }
         let ret = event.arg_i64("ret").unwrap_or(0);
-        let calls = event.arg_i64("calls").map_or(1, |calls| calls.max(0) as u64);
-        let time = event.arg_i64("busy").or(event.dur_ns).unwrap_or(0).max(0) as u64;
-        let bytes = if call.flow() == Flow::None { 0 } else { ret.max(0) as u64 };
-        let sum = &mut self.totals.calls[number];
-        sum.count += calls;
-        sum.bytes += bytes;
-        let stream = call.category == "STDIO" && !call.name.contains("dprintf");
-        self.totals.add_bytes(call.flow(), stream, bytes);
-        if let ("reap" | "reap_info", Ok(pid @ 1..)) = (call.shape, u32::try_from(ret)) {
+        if let (Role::Reap, Ok(pid @ 1..)) = (role, u32::try_from(ret)) {
             self.totals.add_reaped(pid, end);
         }
         let path = event.arg_str("fhash").map(|hash| hash.into_owned());
-        self.note_untraced(event, ret, path.as_deref());
-        if let Some(path) = &path {
-            self.files.entry(path.clone()).or_default().add(call.flow(), calls, bytes, 0);
-        }
+        self.note_untraced(event, role, ret, path.as_deref());
+        let second = if call.flow() == Flow::Both { event.arg_str("fhash2") } else { None };
+        let calls = Calls {
+            count: event.arg_i64("calls").map_or(1, |calls| calls.max(0) as u64),
+            time_ns: event.arg_i64("busy").or(event.dur_ns).unwrap_or(0).max(0) as u64,
+            bytes: ret.max(0) as u64,
+        };
+        let start = event.start_ns.unwrap_or(end);
+        let on_main = event.tid == event.pid && event.arg_i64("vfork").is_none();
+        let written = Written { number, calls, on_main, start, path, second: second.map(|hash| hash.into_owned()) };
         if event.phase == Phase::AsyncBegin {
-            self.open = Some((number, path, event.start_ns.unwrap_or(end)));
+            self.close();
+            self.open = Some(written);
         } else {
-            self.add_time(number, path, time);
+            self.sum_up(&written);
+        }
+    }
+
+    /// Counts a call whose end did not come.
+    fn close(&mut self) {
+        if let Some(begun) = self.open.take() {
+            self.sum_up(&begun);
+        }
+    }
+
+    fn sum_up(&mut self, written: &Written) {
+        let operation = CALLS[written.number].operation;
+        let none = (Calls { count: 0, time_ns: 0, bytes: 0 }, 0);
+        let (sum, main_ns) = self.calls.entry((written.number, written.path.clone())).or_insert(none);
+        *sum = Calls {
+            count: sum.count.saturating_add(written.calls.count),
+            time_ns: sum.time_ns.saturating_add(written.calls.time_ns),
+            bytes: sum.bytes.saturating_add(written.calls.bytes),
+        };
+        if written.on_main {
+            *main_ns = main_ns.saturating_add(written.calls.time_ns);
+        }
+        for (side, path) in [(Side::File, &written.path), (Side::SecondFile, &written.second)] {
+            if let Some(path) = path {
+                self.files.entry(path.clone()).or_default().io.add_to(side, operation, written.calls);
+            }
         }
     }
 
@@ -181,27 +229,18 @@ impl Sums<'_> {
     }
 
     /// A child that could not be traced; its path is filled in when all names are known.
-    fn note_untraced(&mut self, event: &EventView<'_>, ret: i64, path: Option<&str>) {
+    fn note_untraced(&mut self, event: &EventView<'_>, role: Role, ret: i64, path: Option<&str>) {
         let Some(reason) = event.arg_str("untraced") else { return };
         let reason = VERDICT_NAMES.iter().find(|known| **known == reason).copied().unwrap_or("not known");
         let in_vfork = event.arg_i64("vfork").is_some() && ret == 0;
-        let pid = if event.name.starts_with("posix_spawn") {
-            ret
-        } else if in_vfork {
-            event.pid
-        } else {
-            0
+        let pid = match role {
+            Role::Spawn => ret,
+            _ if in_vfork => event.pid,
+            _ => 0,
         };
         if let Ok(pid @ 1..) = u32::try_from(pid) {
             let exe = path.unwrap_or_default().as_bytes().to_vec();
             self.totals.add_untraced(UntracedChild { pid, exe, reason, at_ns: event.start_ns.unwrap_or(0) });
-        }
-    }
-
-    fn add_time(&mut self, number: usize, path: Option<String>, time: u64) {
-        self.totals.calls[number].time_ns += time;
-        if let Some(path) = path {
-            self.files.entry(path).or_default().time_ns += time;
         }
     }
 }
@@ -212,10 +251,8 @@ fn is_definition(event: &EventView<'_>) -> bool {
 }
 
 fn call_named(name: &str, category: &str) -> Option<(usize, &'static CallInfo)> {
-    static PLACES: LazyLock<HashMap<(&str, &str), usize>> = LazyLock::new(|| {
-        CALLS.iter().enumerate().rev().map(|(number, call)| ((call.name, call.category), number)).collect()
-    });
-    PLACES.get(&(name, category)).map(|number| (*number, &CALLS[*number]))
+    let number = number_of(name)?;
+    Some((number, &CALLS[number])).filter(|(_, call)| call.category() == category)
 }
 
 /// What the head of a file says was dropped from it.

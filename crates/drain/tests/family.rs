@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use weftline_calls::Call;
 use weftline_drain::{RecoverOptions, RecoverReport, Unsupervised, WhyOpen, open_unsupervised, recover};
 use weftline_format::event::{Phase, Value};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader;
 use weftline_recorder::annotation::{Argument, Event, Kind, Payload};
-use weftline_recorder::calls::Call;
 use weftline_recorder::process::{self, Start};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, sys};

@@ -3,15 +3,17 @@
 //! Three workloads from a fixed random sequence, so that sizes repeat exactly: *regular* (one thread reads one file in
 //! 4 KiB steps), *mixed* (200 files, five calls, four threads that take turns of some 200 calls) and *shuffled* (500
 //! files, four threads that take turns at random). Text is compressed in pieces of 1 MiB, as members are. Prints
-//! processor time and bytes per event of this crate's encoder and of zlib-rs.
+//! processor time and bytes per event of this crate's encoder (`lines`), of zlib-rs at levels 1 to 3, of libdeflate at level 1, and of ISA-L at level 1: the
+//! latter is Debian's command `igzip` (package `isal`), whose whole processes are measured, over the text in one piece.
 //!
-//! `deflate_speed FILE…` compresses the text of those files instead, and `--only NAME` keeps one compressor: `lines`,
-//! `1`, `2` or `3`.
+//! `deflate_speed FILE…` compresses the text of those files instead, and `--only NAME` keeps one compressor: `lines`, `zlib-rs 1` (`2`, `3`), `libdeflate 1` or
+//! `igzip 1`.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
 use std::hint::black_box;
 
 use flate2::{Compress, Compression, FlushCompress};
+use libdeflater::{CompressionLvl, Compressor};
 use weftline_format::deflate::LineDeflater;
 use weftline_format::line::LineBuf;
 
@@ -36,6 +38,36 @@ impl Random {
 fn thread_time() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Nanoseconds of processor time that children which have ended had, to the tick of the kernel.
+fn children_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // Children's user and system time are the 16th and 17th field of the line, in hundredths of a second.
+    fields.skip(13).take(2).filter_map(|number| number.parse::<u64>().ok()).sum::<u64>() * 10_000_000
+}
+
+/// As [`measure`], for `igzip`; nothing where it is not installed.
+fn measure_igzip(text: &[u8]) -> std::io::Result<Option<(u64, u64, usize)>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("text");
+    std::fs::write(&file, text)?;
+    let run = || std::process::Command::new("igzip").args(["-1", "-c"]).arg(&file).output();
+    let size = match run() {
+        Ok(done) if done.status.success() => done.stdout.len(),
+        _ => return Ok(None),
+    };
+    let mut times = Vec::new();
+    for _ in 0..REPEATS {
+        let began = children_time();
+        for _ in 0..4 * ROUNDS {
+            black_box(run()?);
+        }
+        times.push((children_time() - began) / (4 * ROUNDS as u64));
+    }
+    times.sort_unstable();
+    Ok(Some((times[times.len() / 2], times[0], size)))
 }
 
 const PID: u32 = 22029;
@@ -192,17 +224,18 @@ fn main() -> std::io::Result<()> {
         workloads.push((path, text));
     }
     println!(
-        "{:<10} {:<8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "{:<10} {:<12} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "workload", "encoder", "median ns", "least ns", "MB/s", "text B/ev", "B/ev"
     );
     for (name, text) in &workloads {
         let pieces = pieces(text);
         let events = text.iter().filter(|byte| **byte == b'\n').count().max(1) as f64;
-        for encoder in ["lines", "1", "2", "3"] {
+        for encoder in ["lines", "zlib-rs 1", "zlib-rs 2", "zlib-rs 3", "libdeflate 1", "igzip 1"] {
             if only.as_ref().is_some_and(|only| only != encoder) {
                 continue;
             }
-            let (median, least, size) = if let Ok(level) = encoder.parse() {
+            let (median, least, size) = if let Some(level) = encoder.strip_prefix("zlib-rs ") {
+                let level = level.parse().unwrap_or(1);
                 let mut zlib = Compress::new(Compression::new(level), false);
                 measure(&pieces, |piece, out| {
                     zlib.reset();
@@ -211,12 +244,25 @@ fn main() -> std::io::Result<()> {
                     let status = zlib.compress_vec(piece, out, FlushCompress::Finish);
                     assert_eq!(status.ok(), Some(flate2::Status::StreamEnd), "one call takes it all");
                 })
+            } else if encoder == "libdeflate 1" {
+                let mut libdeflate = Compressor::new(CompressionLvl::fastest());
+                measure(&pieces, |piece, out| {
+                    out.resize(libdeflate.deflate_compress_bound(piece.len()), 0);
+                    let length = libdeflate.deflate_compress(piece, out).expect("the room suffices for any text");
+                    out.truncate(length);
+                })
+            } else if encoder == "igzip 1" {
+                let Some(measured) = measure_igzip(text)? else {
+                    println!("{name:<10} {encoder:<12} not installed (Debian: isal)");
+                    continue;
+                };
+                measured
             } else {
                 let mut lines = LineDeflater::new();
                 measure(&pieces, |piece, out| lines.deflate(piece, out))
             };
             println!(
-                "{name:<10} {encoder:<8} {:>9.1} {:>9.1} {:>9.0} {:>9.1} {:>9.2}",
+                "{name:<10} {encoder:<12} {:>9.1} {:>9.1} {:>9.0} {:>9.1} {:>9.2}",
                 median as f64 / events,
                 least as f64 / events,
                 text.len() as f64 * 1e3 / median as f64,

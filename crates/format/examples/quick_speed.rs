@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use weftline_format::dialect::{Reading, Sniff};
+use weftline_format::dialect::Reading;
 use weftline_format::quick::{Quick, Record};
 use weftline_format::reader::scan_member;
 
@@ -104,7 +104,7 @@ fn sum(record: &Record<'_>) -> i64 {
 }
 
 fn check(name: &str, text: &[u8]) {
-    let reading = Sniff::of(&text[..text.len().min(1 << 18)]).reading;
+    let reading = Reading::of(&text[..text.len().min(1 << 18)]);
     let quick = |reading: Reading| {
         best(text, || {
             let (mut events, mut total) = (0, 0);

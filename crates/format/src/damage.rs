@@ -52,6 +52,8 @@ pub enum What {
     BadLine,
     /// An event that ends with the text before its own end.
     CutEvent,
+    /// An event whose time is missing or cannot be used; it is kept, and no span.
+    BadTime,
     /// Members that should be between others and are not there.
     MissingSequence,
     /// A member that is there twice.
@@ -68,6 +70,7 @@ impl What {
             What::BadGzip => "damaged gzip data",
             What::BadLine => "not an event",
             What::CutEvent => "cut event",
+            What::BadTime => "no usable time",
             What::MissingSequence => "missing members",
             What::RepeatedSequence => "repeated member",
             What::WrongCount => "wrong event count",

@@ -48,38 +48,37 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// How lines are to be read.
+impl Dialect {
+    /// Whether lines are ours: with nanoseconds below the microsecond, and some strings that mean floats.
+    #[inline]
+    pub const fn is_own(self) -> bool {
+        matches!(self, Dialect::Weftline)
+    }
+}
+
+/// Who wrote a trace, and so how its lines are to be read. Importers come in here: what they write has a dialect of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether the trace is ours.
-    pub own: bool,
+    /// Who wrote it.
+    pub dialect: Dialect,
     /// Nanoseconds in one unit of `ts` and `dur`.
     pub unit_ns: i64,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Reading { own: false, unit_ns: 1000 }
+        Reading { dialect: Dialect::Chrome, unit_ns: 1000 }
     }
 }
 
-/// What the start of a trace shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sniff {
-    /// Who wrote it.
-    pub dialect: Dialect,
-    /// How its lines are to be read.
-    pub reading: Reading,
-}
-
-impl Sniff {
-    /// What is known of a file whose first bytes are one of our members.
-    pub fn own() -> Sniff {
-        Sniff { dialect: Dialect::Weftline, reading: Reading { own: true, unit_ns: 1000 } }
+impl Reading {
+    /// How our own lines are read: what is known of a file whose first bytes are one of our members.
+    pub const fn own() -> Reading {
+        Reading { dialect: Dialect::Weftline, unit_ns: 1000 }
     }
 
     /// Looks at the start of a text.
-    pub fn of(text: &[u8]) -> Sniff {
+    pub fn of(text: &[u8]) -> Reading {
         let mut header_is_perfflow = false;
         let mut votes = Votes::default();
         for item in Items::new(text, Reading::default(), false).take(LOOKED_AT) {
@@ -93,7 +92,7 @@ impl Sniff {
             }
         }
         let dialect = if votes.own {
-            return Sniff::own();
+            return Reading::own();
         } else if votes.integer_phase {
             Dialect::Dftracer2
         } else if votes.dftracer {
@@ -103,7 +102,7 @@ impl Sniff {
         } else {
             Dialect::Chrome
         };
-        Sniff { dialect, reading: Reading { own: false, unit_ns: votes.unit_ns.unwrap_or(1000) } }
+        Reading { dialect, unit_ns: votes.unit_ns.unwrap_or(1000) }
     }
 }
 
@@ -158,9 +157,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, dialect: Dialect, unit_ns: i64) {
-        let found = Sniff::of(text.as_bytes());
-        assert_eq!((found.dialect, found.reading.unit_ns), (dialect, unit_ns), "{text}");
-        assert_eq!(found.reading.own, dialect == Dialect::Weftline, "{text}");
+        let found = Reading::of(text.as_bytes());
+        assert_eq!((found.dialect, found.unit_ns), (dialect, unit_ns), "{text}");
     }
 
     #[test]

@@ -34,6 +34,23 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All phases.
+    pub const ALL: [Phase; 13] = [
+        Phase::Complete,
+        Phase::Begin,
+        Phase::End,
+        Phase::AsyncBegin,
+        Phase::AsyncEnd,
+        Phase::AsyncInstant,
+        Phase::Instant,
+        Phase::Counter,
+        Phase::Metadata,
+        Phase::FlowStart,
+        Phase::FlowStep,
+        Phase::FlowEnd,
+        Phase::Aggregated,
+    ];
+
     /// The letter that stands in the `ph` field of our files.
     pub const fn letter(self) -> char {
         match self {

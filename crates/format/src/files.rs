@@ -6,13 +6,17 @@
 //! ever. New files have the mode of their directory: in a run that `weft run` made (0700) they are 0600, in one that is shared others can
 //! read them.
 
+mod held;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, SeekFrom};
+
+pub use held::Held;
 
 /// Small files (manifests, pointers, settings) are not believed beyond this: a sparse file can claim any length.
 const SMALL: u64 = 256 << 20;
@@ -20,6 +24,11 @@ const SMALL: u64 = 256 << 20;
 /// Whether a file or directory belongs to the user who runs this program. Only such runs are written to.
 pub fn is_own(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|data| data.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Whether the system would let the user who runs this program make files in a directory.
+pub fn is_writable(path: &Path) -> bool {
+    path.is_dir() && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// Opens a regular file for reading; symlinks are followed.
@@ -110,6 +119,14 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
 }
 
+/// Makes an empty file in the place of one that a killed process may have left.
+pub fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => create(path),
+    }
+}
+
 /// Makes a hidden file beside `path`, to be renamed to it; its name cannot be guessed.
 pub fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     loop {
@@ -129,8 +146,19 @@ pub fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Writes a file as a whole: readers see the old one or the new one. A symlink of its name is replaced, not followed.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(bytes))
+}
+
+/// The same for a file that only its owner may read, whatever the mode of its directory.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |file| {
+        file.set_permissions(fs::Permissions::from_mode(0o600)).and_then(|()| file.write_all(bytes))
+    })
+}
+
+fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let (beside, mut file) = create_beside(path)?;
-    let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, path));
+    let written = write(&mut file).and_then(|()| fs::rename(&beside, path));
     // A full disk leaves a part of it; the error says more than a failed removal would.
     written.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
@@ -153,22 +181,22 @@ pub fn in_place(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a directory of this program's making: the files and directories in it whose names are `known`, then itself. Whether it is gone; one
-/// that holds something else stays, and so does what a symlink leads to.
+/// that holds something else stays, and so does what a symlink leads to. Several processes may remove the same directory at once: what another
+/// one has removed is gone. An error of kind `NotFound` means that the directory was not there.
 pub fn remove_known(path: &Path, known: fn(&str) -> bool) -> io::Result<bool> {
-    in_place(path)?;
-    let mut whole = true;
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        whole &= match entry.file_name().to_str() {
-            Some(name) if known(name) && entry.file_type()?.is_dir() => remove_known(&entry.path(), known)?,
-            Some(name) if known(name) => fs::remove_file(entry.path()).map(|()| true)?,
-            _ => false,
-        };
-    }
+    let whole = Held::open(path)?.clear(known, true)?;
     if whole {
-        fs::remove_dir(path)?;
+        or_gone(fs::remove_dir(path), ())?;
     }
     Ok(whole)
+}
+
+/// The outcome of an operation on a name, or `gone` if there is no such name.
+fn or_gone<T>(outcome: io::Result<T>, gone: T) -> io::Result<T> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(gone),
+        outcome => outcome,
+    }
 }
 
 /// What a new file in the directory of `path` is made with; the umask takes from it.
@@ -206,7 +234,7 @@ fn sole(file: File) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -279,6 +307,28 @@ mod tests {
         symlink(place.path(), at("link")).expect("linked");
         remove_known(&at("link"), |_| true).expect_err("a link");
         assert!(at("kept").exists());
+    }
+
+    #[test]
+    fn several_remove_one_directory() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("done");
+        for round in 0..50 {
+            fs::create_dir_all(path.join("deep")).expect("made");
+            for number in 0..40 {
+                fs::write(path.join(format!("a{number}")), "").expect("written");
+                fs::write(path.join(format!("deep/a{number}")), "").expect("written");
+            }
+            std::thread::scope(|scope| {
+                let removals = [(); 3].map(|()| scope.spawn(|| remove_known(&path, |_| true)));
+                for outcome in removals.map(|removal| removal.join().expect("no panic")) {
+                    // Whoever came late found nothing.
+                    let late = outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+                    assert!(late || outcome.as_ref().is_ok_and(|gone| *gone), "round {round}: {outcome:?}");
+                }
+            });
+            assert!(!path.exists(), "round {round}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use memchr::memchr3;
 
+use crate::dialect::Dialect;
 use crate::event::Value;
 use crate::line::named_float;
 use crate::text::{from_bytes, unescape};
@@ -283,13 +284,13 @@ fn bare_float(word: &[u8]) -> Option<f64> {
 }
 
 impl<'a> Raw<'a> {
-    /// The value as the event model holds it. `own`: whether the text is ours, where some strings mean floats.
-    pub(crate) fn to_value(self, own: bool) -> Value {
+    /// The value as the event model holds it. In lines of ours some strings mean floats.
+    pub(crate) fn to_value(self, dialect: Dialect) -> Value {
         match self {
             Raw::Null => Value::Null,
             Raw::Bool(v) => Value::Bool(v),
             Raw::Number(digits) => number_value(digits),
-            Raw::Str(inside) => match named_float(inside).filter(|_| own) {
+            Raw::Str(inside) => match named_float(inside).filter(|_| dialect.is_own()) {
                 Some(v) => Value::Float(v),
                 None => Value::Str(unescape(inside).into_owned()),
             },
@@ -419,11 +420,11 @@ mod tests {
             ("{ }", Value::Json("{ }".into())),
         ] {
             let raw = Scanner::new(text.as_bytes(), 0).value().unwrap_or_else(|e| panic!("{text}: {e:?}"));
-            assert_eq!(raw.to_value(false), expected, "{text}");
+            assert_eq!(raw.to_value(Dialect::Chrome), expected, "{text}");
         }
         for text in ["NaN", "nan", "-nan", "\"NaN\""] {
             let raw = Scanner::new(text.as_bytes(), 0).value().expect("a value");
-            assert!(raw.to_value(true).as_f64().is_some_and(f64::is_nan), "{text}");
+            assert!(raw.to_value(Dialect::Weftline).as_f64().is_some_and(f64::is_nan), "{text}");
         }
     }
 

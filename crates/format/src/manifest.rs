@@ -6,6 +6,7 @@
 //! default, so that old and new versions read each other. Texts are held as [`crate::text`] tells.
 
 mod records;
+mod sums;
 pub mod utc;
 
 use std::fs;

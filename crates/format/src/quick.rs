@@ -16,10 +16,10 @@ mod tests;
 
 use std::borrow::Cow;
 
-pub use rebuild::rebuild;
+pub use rebuild::{integers_in, rebuild};
 
 use crate::damage::What;
-use crate::dialect::Reading;
+use crate::dialect::{Dialect, Reading};
 use crate::event::{Phase, Value};
 use crate::json::Raw;
 use crate::objects::{Item, Items};
@@ -47,7 +47,7 @@ pub struct Record<'a> {
     pub tid: i64,
     /// When it began, or happened, in ns.
     pub start_ns: Option<i64>,
-    /// How long it took, in ns.
+    /// How long it took, in ns; nothing where nobody knows when.
     pub dur_ns: Option<i64>,
     /// A top-level `id` that is an integer; any other is in `extra`.
     pub id: Option<i64>,
@@ -59,9 +59,9 @@ pub struct Record<'a> {
     pub fhash_is_number: bool,
     /// Whether `hhash` is an integer in the line.
     pub hhash_is_number: bool,
-    /// Bit `i`: [`INTEGERS`]`[i]` is among the arguments as an integer that fits.
+    /// Bit `i`: [`INTEGERS`]`[i]` is among the arguments as a number, or as text that is one (`"ret":"4096"`), and fits.
     pub present: u32,
-    /// Their values; 0 where there is none.
+    /// Their values; 0 where there is none. A value whose form differs from that of an integer is in `rest` as well.
     pub integers: [i64; INTEGERS.len()],
     /// All other arguments as the inside of a JSON object (`"a":1,"b":"x"`), in order, keys and values as they stand.
     /// Bytes that are not UTF-8 are escaped as [`crate::text`] tells. `NaN` and its like may stand there as bare words.
@@ -143,6 +143,9 @@ pub enum Aside<'a> {
     },
 }
 
+/// Why an event's time cannot be used.
+pub(crate) const NO_TIME: &str = "ts is missing, no number, or too large";
+
 /// Integers that a caller never looks at. They are checked but not worked out; a record may have them or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unread(u32);
@@ -202,7 +205,7 @@ impl Quick {
 
     /// From now on reads otherwise, as when the next text is that of another file.
     pub fn set_reading(&mut self, reading: Reading) {
-        if reading.own != self.reading.own {
+        if reading.dialect.is_own() != self.reading.dialect.is_own() {
             // What `ns` is depends on whose trace it is.
             self.shapes = Shapes::default();
         }
@@ -242,8 +245,12 @@ impl Quick {
             match items.next() {
                 Some(Item::Event(event)) => {
                     checked::deliver(&event, self.reading, &mut self.scratch, each);
+                    if event.lacks_time() {
+                        let at = items.at() - event.raw().len();
+                        other(Aside::Flaw { at, len: 0, what: What::BadTime, note: NO_TIME });
+                    }
                     if missed == Miss::Link {
-                        self.shapes.learn(event.raw(), self.reading.own);
+                        self.shapes.learn(event.raw(), self.reading.dialect);
                     }
                 }
                 Some(Item::Incomplete(at)) => return at,
@@ -261,7 +268,7 @@ impl Quick {
 }
 
 fn decoded<'a>((key, value): (&'a [u8], Raw<'a>)) -> (Cow<'a, str>, Value) {
-    (unescape(key), value.to_value(false))
+    (unescape(key), value.to_value(Dialect::Chrome))
 }
 
 /// The stretches of a text in which each string without escapes means what it shows: they are UTF-8, and hold none of the
@@ -313,7 +320,8 @@ fn near(text: &[u8]) -> &[u8] {
 
 /// As much of a text as comes before the first character that stands for other bytes.
 fn plain_part(part: &str) -> &str {
-    if part.is_ascii() {
+    // In UTF-8 all of these begin with 0xF4, the largest byte there is. A largest one is found sixteen bytes at a time.
+    if part.bytes().fold(0, u8::max) < 0xF4 {
         return part;
     }
     let end = part.char_indices().find(|(_, c)| lone_surrogate(*c).is_some()).map_or(part.len(), |(at, _)| at);
@@ -328,5 +336,15 @@ pub fn members(inside: &str) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
 
 /// The same, for traces that are read in a certain way.
 pub fn members_of(inside: &str, reading: Reading) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
-    Members::inside(inside.as_bytes()).map(move |(key, value)| (unescape(key), value.to_value(reading.own)))
+    Members::inside(inside.as_bytes()).map(move |(key, value)| (unescape(key), value.to_value(reading.dialect)))
+}
+
+/// The numbers among the members of [`Record::rest`], without a copy of anything. A text that holds a number counts, as the first DFTracer wrote
+/// them; keys are as they stand in the line, with their escapes.
+pub fn numbers(inside: &str) -> impl Iterator<Item = (&str, f64)> {
+    Members::inside(inside.as_bytes()).filter_map(|(key, value)| {
+        let (Raw::Number(digits) | Raw::Str(digits)) = value else { return None };
+        let number: f64 = std::str::from_utf8(digits).ok()?.trim().parse().ok()?;
+        Some((std::str::from_utf8(key).ok()?, number)).filter(|_| number.is_finite())
+    })
 }

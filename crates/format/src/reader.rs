@@ -5,19 +5,21 @@
 //! ends.
 
 mod assemble;
+mod sniff;
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::damage::Damage;
 use crate::dialect::Dialect;
 use crate::event::{Event, Value};
+use crate::files;
 use crate::names::Names;
 use crate::source::{Input, OpenFile};
+use crate::threads::{self, map_all};
 use crate::view::EventView;
 
 /// A file could not be opened or read.
@@ -74,21 +76,28 @@ impl Trace {
 
 /// Reads one file, plain or compressed, of any dialect.
 pub fn read_file(path: &Path) -> Result<Trace, ReadError> {
+    read_file_on(path, threads::available())
+}
+
+fn read_file_on(path: &Path, threads: usize) -> Result<Trace, ReadError> {
     let wrap = |source| ReadError { path: path.to_owned(), source };
     let input = open(path).map_err(wrap)?;
-    read_input(&*input).map_err(wrap)
+    read_input(&input, threads).map_err(wrap)
 }
 
 /// Reads a trace that is in memory.
 pub fn read_bytes(bytes: &[u8]) -> Trace {
     // Memory has no errors.
-    read_input(&bytes).unwrap_or_default()
+    read_input(&bytes, threads::available()).unwrap_or_default()
 }
 
 /// Reads all trace files that lie directly in a directory, in the order of their names.
 pub fn read_run(run: &Path) -> Result<Trace, ReadError> {
     let files = trace_files(run)?;
-    let traces: Vec<Result<Trace, ReadError>> = files.par_iter().map(|file| read_file(file)).collect();
+    // Many files are read side by side, few one after the other with all threads at each.
+    let threads = threads::available();
+    let (outer, inner) = if files.len() >= threads { (threads, 1) } else { (1, threads) };
+    let traces = map_all(outer, &files, |file| read_file_on(file, inner));
     let mut all = Trace::default();
     for (place, (file, trace)) in files.iter().zip(traces).enumerate() {
         let trace = trace?;
@@ -105,15 +114,24 @@ pub fn read_run(run: &Path) -> Result<Trace, ReadError> {
 
 /// Calls `each` for every event of a file, in order, while holding no more than a few blocks of it.
 pub fn scan_file(path: &Path, each: &mut dyn FnMut(&EventView<'_>)) -> Result<Summary, ReadError> {
+    scan_file_on(path, threads::available(), each)
+}
+
+/// The same on the calling thread alone: for programs that look at what they recorded themselves, where a thread of ours has no place.
+pub fn scan_file_here(path: &Path, each: &mut dyn FnMut(&EventView<'_>)) -> Result<Summary, ReadError> {
+    scan_file_on(path, 1, each)
+}
+
+fn scan_file_on(path: &Path, threads: usize, each: &mut dyn FnMut(&EventView<'_>)) -> Result<Summary, ReadError> {
     let wrap = |source| ReadError { path: path.to_owned(), source };
     let input = open(path).map_err(wrap)?;
-    scan_input(&*input, each).map_err(wrap)
+    scan_input(&input, threads, each).map_err(wrap)
 }
 
 /// The same for a trace that is in memory.
 pub fn scan_bytes(bytes: &[u8], each: &mut dyn FnMut(&EventView<'_>)) -> Summary {
     // Memory has no errors.
-    scan_input(&bytes, each).unwrap_or_default()
+    scan_input(&bytes, threads::available(), each).unwrap_or_default()
 }
 
 /// The same for the inflated text of one of our own members, on the calling thread alone: for programs that look at what they
@@ -137,6 +155,12 @@ pub fn trace_files(run: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(files)
 }
 
+/// Whether a file holds an event that is more than metadata. Reads no further than the first one.
+pub fn holds_events(path: &Path) -> Result<bool, ReadError> {
+    let wrap = |source| ReadError { path: path.to_owned(), source };
+    sniff::holds_events(&open(path).map_err(wrap)?).map_err(wrap)
+}
+
 /// Whether a file's name is that of a trace.
 pub fn is_trace_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -146,32 +170,26 @@ pub fn is_trace_name(path: &Path) -> bool {
         && name != crate::manifest::RUN_FILE.as_bytes()
 }
 
-/// Opens a file; what cannot be read at any place (a pipe) is read into memory.
-fn open(path: &Path) -> io::Result<Box<dyn Input + Sync>> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_file() {
-        return Ok(Box::new(OpenFile::new(file)?));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Box::new(bytes))
+/// Opens a regular file: a pipe would be waited for for ever.
+fn open(path: &Path) -> io::Result<OpenFile> {
+    OpenFile::new(files::open(path)?)
 }
 
-fn read_input<I: Input + ?Sized>(input: &I) -> io::Result<Trace> {
+fn read_input<I: Input + ?Sized>(input: &I, threads: usize) -> io::Result<Trace> {
     let mut events = Vec::new();
-    let summary = assemble::assemble(input, &mut |pieces| {
-        let owned: Vec<Vec<Event>> = match pieces {
-            [one] => vec![one.iter().map(EventView::to_event).collect()],
-            many => many.par_iter().map(|piece| piece.iter().map(EventView::to_event).collect()).collect(),
-        };
+    let summary = assemble::assemble(input, threads, &mut |pieces| {
+        let owned: Vec<Vec<Event>> = map_all(threads, pieces, |piece| piece.iter().map(EventView::to_event).collect());
         events.extend(owned.into_iter().flatten());
     })?;
     Ok(Trace::new(events, summary))
 }
 
-fn scan_input<I: Input + ?Sized>(input: &I, each: &mut dyn FnMut(&EventView<'_>)) -> io::Result<Summary> {
-    assemble::assemble(input, &mut |pieces| {
+fn scan_input<I: Input + ?Sized>(
+    input: &I,
+    threads: usize,
+    each: &mut dyn FnMut(&EventView<'_>),
+) -> io::Result<Summary> {
+    assemble::assemble(input, threads, &mut |pieces| {
         for event in pieces.iter().flatten() {
             each(event);
         }

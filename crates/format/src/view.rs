@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::decimal::{Decimal, Fixed};
-use crate::dialect::Reading;
+use crate::dialect::{Dialect, Reading};
 use crate::event::{Event, Phase, Value};
 use crate::json::{Fault, Raw, Scan, Scanner, small_integer};
 use crate::text::unescape;
@@ -35,7 +35,7 @@ pub struct EventView<'a> {
     taken: Fields,
     /// Whether there are others.
     has_extra: bool,
-    own: bool,
+    dialect: Dialect,
 }
 
 /// A set of the fields that the model knows.
@@ -213,14 +213,14 @@ impl<'a> Found<'a> {
             raw,
             taken: self.taken,
             has_extra,
-            own: reading.own,
+            dialect: reading.dialect,
         }
     }
 
     /// Start and duration in ns.
     fn times(&mut self, reading: Reading) -> (Option<i64>, Option<i64>) {
         // Ours: whole microseconds and the remainders of both ends.
-        if reading.own
+        if reading.dialect.is_own()
             && let Some(ts) = self.ts.and_then(small_integer)
         {
             let remainders = self.ns.unwrap_or(0);
@@ -245,7 +245,8 @@ impl<'a> Found<'a> {
         let dur_ns = self.dur.and_then(fixed).and_then(|dur| match (start, start_ns) {
             // Both ends floored alike, so that neighbours never overlap.
             (Some(start), Some(start_ns)) => start.plus(dur)?.floor()?.checked_sub(start_ns),
-            _ => dur.floor(),
+            // Nobody can say when that was.
+            _ => None,
         });
         (start_ns, dur_ns)
     }
@@ -278,6 +279,11 @@ pub(crate) fn phase_of(value: Raw<'_>) -> (Phase, bool) {
 }
 
 impl<'a> EventView<'a> {
+    /// Whether it needs a time and has none that can be used: `ts` is missing, no number, or beyond what 64 bits of nanoseconds hold.
+    pub fn lacks_time(&self) -> bool {
+        self.start_ns.is_none() && self.phase != Phase::Metadata
+    }
+
     /// When it ended; the same as its start where it has no duration.
     pub fn end_ns(&self) -> Option<i64> {
         self.start_ns.map(|start| start.saturating_add(self.dur_ns.unwrap_or(0)))
@@ -303,13 +309,13 @@ impl<'a> EventView<'a> {
 
     /// The arguments, decoded one by one.
     pub fn args(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
-        let own = self.own;
-        Members::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(own)))
+        let dialect = self.dialect;
+        Members::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 
     /// The argument of that name; the last one where the key is repeated.
     pub fn arg(&self, key: &str) -> Option<Value> {
-        self.raw_arg(key).map(|value| value.to_value(self.own))
+        self.raw_arg(key).map(|value| value.to_value(self.dialect))
     }
 
     /// The argument of that name, where it is an integer or a string that holds one.
@@ -343,10 +349,10 @@ impl<'a> EventView<'a> {
 
     /// The fields that the model does not know or could not take as meant.
     pub fn extra(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
-        let (taken, own) = (self.taken, self.own);
+        let (taken, dialect) = (self.taken, self.dialect);
         Members::new(if self.has_extra { self.raw } else { b"{}" })
             .filter(move |(key, _)| Fields::of(key).is_none_or(|field| !taken.has(field)))
-            .map(move |(key, value)| (unescape(key), value.to_value(own)))
+            .map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 
     /// The event on its own.

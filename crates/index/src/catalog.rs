@@ -1,8 +1,9 @@
 //! What an index covers, and whether that is still true.
 //!
 //! `index.json` is the commit point: it is written beside its final name and renamed, so that a crash or two builders at once leave a
-//! good index or none. It lists segments and, for each, the trace files in it with their size, time, inode and a mark of their content.
+//! good index or none. It lists parts and, for each, the trace files in it with their size, time, inode and a mark of their content.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -17,7 +18,7 @@ use crate::pipeline::FileFacts;
 use crate::{IndexError, Result};
 
 /// Version of everything in an index directory; others are built anew.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 5;
 pub(crate) const FILE: &str = "index.json";
 /// Flaws of a file that are kept in words.
 const LISTED: usize = 20;
@@ -31,13 +32,13 @@ pub struct Catalog {
     pub format: u32,
     /// The program that wrote it.
     pub tool: String,
-    /// The segments, in the order of their files.
-    pub segments: Vec<SegmentEntry>,
+    /// The parts, in the order of their files.
+    pub parts: Vec<PartEntry>,
 }
 
-/// A segment.
+/// A part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentEntry {
+pub struct PartEntry {
     /// What its files' names begin with.
     pub name: String,
     /// Rows in it.
@@ -98,13 +99,26 @@ pub struct FlawEntry {
     pub note: String,
 }
 
+/// Nothing in deflate's format stands for more bytes than this, and no event is shorter than a byte.
+const MOST_EVENTS: u64 = 1032;
+
+impl PartEntry {
+    fn is_sound(&self) -> bool {
+        let is_plain = |name: &str| name.len() < 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let bytes = self.sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.size - source.from));
+        self.name.strip_prefix("s-").is_some_and(is_plain)
+            && !self.sources.is_empty()
+            && self.rows <= bytes.saturating_mul(MOST_EVENTS)
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What the system says of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the system says of a file; zeros where it says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub size: u64,
     pub mtime_ns: i64,
@@ -112,10 +126,11 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    pub(crate) fn of(path: &Path) -> Result<Stat> {
-        let metadata = fs::metadata(path).map_err(IndexError::io(path))?;
+    /// A link that leads nowhere, or a directory, is among the files of a run like any other: why it cannot be read is said by whoever tries to.
+    pub(crate) fn of(path: &Path) -> Stat {
+        let Some(metadata) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else { return Stat::default() };
         let mtime_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
-        Ok(Stat { size: metadata.len(), mtime_ns, inode: metadata.ino() })
+        Stat { size: metadata.len(), mtime_ns, inode: metadata.ino() }
     }
 }
 
@@ -168,8 +183,9 @@ impl SourceEntry {
 
     /// Whether the file is still what it was.
     pub(crate) fn is_current(&self, path: &Path, now: Stat) -> bool {
-        (self.size, self.mtime_ns, self.inode) == (now.size, now.mtime_ns, now.inode)
-            && mark_of(path, self.size).is_ok_and(|mark| mark == self.mark)
+        let is_same = (self.size, self.mtime_ns, self.inode) == (now.size, now.mtime_ns, now.inode);
+        // What could not be read then and cannot be read now is still the same.
+        is_same && mark_of(path, self.size).map_or(self.unreadable.is_some(), |mark| mark == self.mark)
     }
 
     /// Whether the file is what it was and then some.
@@ -182,24 +198,53 @@ impl SourceEntry {
     }
 }
 
+/// Digits of the sum that is the catalog's second line.
+const SUM: usize = 16;
+
+/// The sum of a catalog's first line, in hexadecimal digits.
+fn sum_line(text: &[u8]) -> [u8; SUM] {
+    let sum = crate::part::sum(text);
+    std::array::from_fn(|place| b"0123456789abcdef"[(sum >> (60 - 4 * place)) as usize & 15])
+}
+
 impl Catalog {
     /// Reads the catalog of an index directory; nothing when there is none that can be used.
     pub fn read(directory: &Path) -> Option<Catalog> {
         let text = files::read(&directory.join(FILE)).ok()?;
-        let catalog: Catalog = serde_json::from_slice(&text).ok()?;
-        // A name is that of a file here: nothing is read elsewhere because a catalog says so.
-        let is_plain = |segment: &SegmentEntry| !segment.name.contains('/');
-        (catalog.format == FORMAT && catalog.segments.iter().all(is_plain)).then_some(catalog)
+        let (text, said) = text.trim_ascii_end().split_last_chunk::<SUM>()?;
+        if sum_line(text) != *said {
+            return None;
+        }
+        let catalog: Catalog = serde_json::from_slice(text).ok()?;
+        (catalog.format == FORMAT && catalog.is_sound()).then_some(catalog)
+    }
+
+    /// Whether a builder can have written it. Names are those of files here: nothing is read elsewhere because a catalog says so. Each trace file is
+    /// in it from its first byte to its last, once, and a part has no more rows than its files could have events.
+    fn is_sound(&self) -> bool {
+        let mut stretches: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+        for source in self.sources() {
+            stretches.entry(&source.file).or_default().push((source.from, source.size));
+        }
+        let whole = stretches.values_mut().all(|stretches| {
+            stretches.sort_unstable();
+            let mut end = 0;
+            stretches.iter().all(|(from, to)| *from == std::mem::replace(&mut end, *to) && from <= to)
+        });
+        let mut names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
+        names.sort_unstable();
+        whole && names.is_sorted_by(|a, b| a < b) && self.parts.iter().all(PartEntry::is_sound)
     }
 
     /// Puts the catalog in its place, at once.
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(FILE);
-        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(IndexError::io(directory))?;
-        let written = serde_json::to_writer(&mut file, self).map_err(std::io::Error::from);
-        written.and_then(|()| file.flush()).and_then(|()| file.as_file().sync_data()).map_err(IndexError::io(&path))?;
-        file.persist(&path).map_err(|error| IndexError::Io { path, source: error.error })?;
-        Ok(())
+        let (beside, mut file) = files::create_beside(&path).map_err(IndexError::io(directory))?;
+        let mut text = serde_json::to_vec(self).map_err(|error| IndexError::io(&path)(error.into()))?;
+        text.push(b'\n');
+        let written = file.write_all(&text).and_then(|()| file.write_all(&sum_line(&text)));
+        let renamed = written.and_then(|()| file.sync_data()).and_then(|()| fs::rename(&beside, &path));
+        renamed.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(IndexError::io(&path))
     }
 
     /// Takes a catalog away; nothing happens where there is none.
@@ -209,16 +254,64 @@ impl Catalog {
 
     /// All trace files in it.
     pub fn sources(&self) -> impl Iterator<Item = &SourceEntry> {
-        self.segments.iter().flat_map(|segment| &segment.sources)
+        self.parts.iter().flat_map(|part| &part.sources)
     }
 
-    /// Rows of all segments.
+    /// Rows of all parts.
     pub fn rows(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.rows).sum()
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.rows))
     }
 
-    /// Bytes of all segments.
+    /// Bytes of all parts.
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(file: &str, from: u64, size: u64) -> SourceEntry {
+        SourceEntry { file: file.to_owned(), from, size, ..SourceEntry::default() }
+    }
+
+    fn good() -> Catalog {
+        let part = |name: &str, sources| PartEntry { name: name.to_owned(), rows: 5, bytes: 1, sources };
+        let parts = vec![
+            part("s-abcDEF12", vec![source("a", 0, 10), source("b", 0, 7), source("empty", 0, 0)]),
+            part("s-abcDEF13", vec![source("a", 10, 30)]),
+        ];
+        Catalog { format: FORMAT, tool: String::new(), parts }
+    }
+
+    /// A catalog with a right sum is believed only if a builder can have written it.
+    #[test]
+    fn forged_catalogs_are_refused() {
+        type Forge = fn(&mut Catalog);
+        let cases: [(bool, Forge); 14] = [
+            (true, |_| {}),
+            (true, |catalog| catalog.parts.clear()),
+            (false, |catalog| catalog.format += 1),
+            (false, |catalog| catalog.parts[0].name = "../../x".to_owned()),
+            (false, |catalog| catalog.parts[0].name = "s-\0".to_owned()),
+            (false, |catalog| catalog.parts[0].name = format!("s-{}", "x".repeat(300))),
+            // Counted twice.
+            (false, |catalog| catalog.parts[1].name = "s-abcDEF12".to_owned()),
+            (false, |catalog| catalog.parts[1].sources[0].file = "b".to_owned()),
+            (false, |catalog| catalog.parts.push(catalog.parts[0].clone())),
+            (false, |catalog| catalog.parts[1].sources[0].from = 11),
+            (false, |catalog| catalog.parts[1].sources[0].size = 9),
+            (false, |catalog| catalog.parts[1].sources.clear()),
+            (false, |catalog| catalog.parts[0].rows = u64::MAX),
+            (false, |catalog| catalog.parts[0].rows = 1 << 20),
+        ];
+        let place = tempfile::tempdir().expect("a directory");
+        for (case, (believed, forge)) in cases.into_iter().enumerate() {
+            let mut catalog = good();
+            forge(&mut catalog);
+            catalog.write(place.path()).expect("written");
+            assert_eq!(Catalog::read(place.path()), believed.then_some(catalog), "case {case}");
+        }
     }
 }

@@ -6,6 +6,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use weftline_format::Phase;
 use weftline_format::quick::INTEGERS;
 
+use crate::schema::same;
+
 /// One column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -26,6 +28,8 @@ pub enum Column {
     Tid,
     /// Id of the file that it is about.
     File,
+    /// Id of its second file (`fhash2`): what was copied from, or the other name of a call with two.
+    SecondFile,
     /// The `id` field, where it is an integer.
     Id,
     /// One of the arguments in [`INTEGERS`], by its place there.
@@ -58,7 +62,7 @@ pub mod mark {
 
 impl Column {
     /// Columns before the integers.
-    const FIRST: [Column; 9] = [
+    const FIRST: [Column; 10] = [
         Column::Phase,
         Column::Ts,
         Column::Dur,
@@ -67,6 +71,7 @@ impl Column {
         Column::Process,
         Column::Tid,
         Column::File,
+        Column::SecondFile,
         Column::Id,
     ];
     const LAST: [Column; 3] = [Column::Rest, Column::Extra, Column::Marks];
@@ -75,13 +80,48 @@ impl Column {
 
     /// All columns, in the order of the file.
     pub fn all() -> impl Iterator<Item = Column> {
-        let integers = (0..INTEGERS.len() as u8).map(Column::Integer);
-        Column::FIRST.into_iter().chain(integers).chain(Column::LAST)
+        Column::FIRST.into_iter().chain(Column::arguments()).chain(Column::LAST)
     }
 
-    /// The column of an integer argument.
-    pub fn integer(name: &str) -> Option<Column> {
-        INTEGERS.iter().position(|known| *known == name).map(|place| Column::Integer(place as u8))
+    /// The argument `fd`. Arguments have constants, so that a name that does not exist does not compile.
+    pub const FD: Column = Column::argument("fd");
+    /// The argument `size`.
+    pub const SIZE: Column = Column::argument("size");
+    /// The argument `ret`.
+    pub const RET: Column = Column::argument("ret");
+    /// The argument `offset`.
+    pub const OFFSET: Column = Column::argument("offset");
+    /// The argument `flags`.
+    pub const FLAGS: Column = Column::argument("flags");
+    /// The argument `mode`.
+    pub const MODE: Column = Column::argument("mode");
+    /// The argument `whence`.
+    pub const WHENCE: Column = Column::argument("whence");
+    /// The argument `level`.
+    pub const LEVEL: Column = Column::argument("level");
+    /// The argument `epoch`.
+    pub const EPOCH: Column = Column::argument("epoch");
+    /// The argument `step`.
+    pub const STEP: Column = Column::argument("step");
+    /// The argument `image_idx`.
+    pub const IMAGE_IDX: Column = Column::argument("image_idx");
+    /// The argument `image_size`.
+    pub const IMAGE_SIZE: Column = Column::argument("image_size");
+
+    const fn argument(name: &str) -> Column {
+        let mut place = 0;
+        while place < INTEGERS.len() {
+            if same(INTEGERS[place], name) {
+                return Column::Integer(place as u8);
+            }
+            place += 1;
+        }
+        panic!("no integer argument of this name has a column")
+    }
+
+    /// The columns of all integer arguments, in the order of [`INTEGERS`].
+    pub fn arguments() -> impl Iterator<Item = Column> {
+        (0..INTEGERS.len() as u8).map(Column::Integer)
     }
 
     /// Its place in the file.
@@ -106,6 +146,7 @@ impl Column {
             Column::Process => "process",
             Column::Tid => "tid",
             Column::File => "file",
+            Column::SecondFile => "file2",
             Column::Id => "id",
             Column::Integer(place) => INTEGERS[usize::from(place)],
             Column::Rest => "rest",
@@ -119,7 +160,7 @@ impl Column {
         match self {
             Column::Phase => DataType::UInt8,
             Column::Marks => DataType::UInt16,
-            Column::Name | Column::Cat | Column::Process | Column::File => DataType::UInt32,
+            Column::Name | Column::Cat | Column::Process | Column::File | Column::SecondFile => DataType::UInt32,
             Column::Rest | Column::Extra => DataType::Utf8,
             _ => DataType::Int64,
         }
@@ -141,25 +182,21 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-const PHASES: [Phase; 13] = [
-    Phase::Complete,
-    Phase::Begin,
-    Phase::End,
-    Phase::AsyncBegin,
-    Phase::AsyncEnd,
-    Phase::AsyncInstant,
-    Phase::Instant,
-    Phase::Counter,
-    Phase::Metadata,
-    Phase::FlowStart,
-    Phase::FlowStep,
-    Phase::FlowEnd,
-    Phase::Aggregated,
-];
+/// All phases, in the order of their bits.
+pub const PHASES: [Phase; 13] = Phase::ALL;
 
 /// The code of a phase in [`Column::Phase`]: its letter.
 pub fn phase_code(phase: Phase) -> u8 {
     phase.letter() as u8
+}
+
+/// The phases of spans: complete ones, and the first events of those that are written as two.
+pub const SPAN_PHASES: [Phase; 3] = [Phase::Complete, Phase::Begin, Phase::AsyncBegin];
+
+/// Whether a code is that of such a phase. An event of it is a span if it has a duration.
+#[inline]
+pub fn may_be_span(code: u8) -> bool {
+    matches!(code, b'X' | b'B' | b'b')
 }
 
 /// The phase of a code.

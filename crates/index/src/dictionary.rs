@@ -51,8 +51,8 @@ impl Short {
     }
 }
 
-/// How many short strings are remembered.
-const RECENT: usize = 256;
+/// How many short strings are remembered: those of the files that a hundred processes work on at a time, too.
+const RECENT: usize = 1024;
 
 /// A table beyond this size would overflow its offsets; strings that come later share one id.
 const MOST_TEXT: usize = u32::MAX as usize - (1 << 20);
@@ -152,6 +152,12 @@ pub struct Process {
     /// Its host; empty where the trace does not tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub host: String,
+    /// The trace file that tells of it, where nothing names its host: equal pids of two such files are two processes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// Its namespace of pids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pidns: Option<u64>,
     /// What tells this image from others with the same pid.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub nonce: String,
@@ -182,10 +188,29 @@ pub struct Process {
 }
 
 impl Process {
-    /// What makes two records the same process.
-    pub(crate) fn key(&self) -> String {
-        let host = if self.host.is_empty() { &self.hhash } else { &self.host };
-        format!("{host}\n{}\n{}", self.pid, self.nonce)
+    /// Where its pid has a meaning: its host, or else the file that tells of it.
+    fn place(&self) -> &str {
+        [&self.host, &self.hhash, &self.file].into_iter().find(|place| !place.is_empty()).map_or("", String::as_str)
+    }
+
+    /// Whether it is none: as pid 0 stand the host, whose samples these are, or a device.
+    pub fn is_host_or_device(&self) -> bool {
+        self.pid == 0
+    }
+
+    /// What makes two records the same exec of a process; no two entries of a dictionary have the same.
+    pub fn key(&self) -> String {
+        let (place, pidns) = (self.place(), self.pidns.unwrap_or(0));
+        match self.start.filter(|_| self.is_only_sampled()) {
+            // A long collection meets several processes of one pid.
+            Some(start) => format!("{place}\n{pidns}\n{}\nstart {start}", self.pid),
+            None => format!("{place}\n{pidns}\n{}\n{}", self.pid, self.nonce),
+        }
+    }
+
+    /// Whether a collector alone speaks of it: it does not see which image a process runs, only its latest command.
+    pub(crate) fn is_only_sampled(&self) -> bool {
+        self.nonce.is_empty() && !self.boot.is_empty()
     }
 
     /// Takes over what the other record knows and this one does not.
@@ -202,9 +227,15 @@ impl Process {
         text(&mut self.exe, &other.exe);
         text(&mut self.cwd, &other.cwd);
         self.ppid = self.ppid.or(other.ppid);
+        self.pidns = self.pidns.or(other.pidns);
         self.start = self.start.or(other.start);
         self.rank = self.rank.or(other.rank);
-        if self.command.is_empty() {
+        if self.is_only_sampled() && !other.command.is_empty() {
+            // It may have called exec since.
+            self.command.clone_from(&other.command);
+            self.exe.clone_from(&other.exe);
+            self.name.clone_from(&other.name);
+        } else if self.command.is_empty() {
             self.command.clone_from(&other.command);
         }
     }
@@ -262,6 +293,36 @@ impl Dictionary {
     /// A process.
     pub fn process(&self, id: u32) -> &Process {
         &self.processes[id as usize]
+    }
+
+    /// Which process each entry is: entries differ by what a process executed. A process is told by its host, its namespace of pids, its pid and, since pids
+    /// are used again, its start; numbers are those of its first entry. The host itself and devices are none.
+    pub fn identities(&self) -> Vec<Option<u32>> {
+        // What does not know its namespace or its start (a child between vfork and exec) has those of the first that does.
+        let mut namespaces: FxHashMap<(&str, i64), u64> = FxHashMap::default();
+        let mut starts: FxHashMap<(&str, u64, i64), u64> = FxHashMap::default();
+        let namespace = |known: &FxHashMap<(&str, i64), u64>, process: &Process| {
+            process.pidns.or_else(|| known.get(&(process.place(), process.pid)).copied()).unwrap_or(0)
+        };
+        for process in &self.processes {
+            if let Some(pidns) = process.pidns {
+                namespaces.entry((process.place(), process.pid)).or_insert(pidns);
+            }
+        }
+        for process in &self.processes {
+            if let Some(start) = process.start {
+                starts.entry((process.place(), namespace(&namespaces, process), process.pid)).or_insert(start);
+            }
+        }
+        let mut firsts: FxHashMap<(&str, u64, i64, u64), u32> = FxHashMap::default();
+        let mut identities = Vec::with_capacity(self.processes.len());
+        for (process, id) in self.processes.iter().zip(0..) {
+            let (place, pidns) = (process.place(), namespace(&namespaces, process));
+            let start = process.start.or_else(|| starts.get(&(place, pidns, process.pid)).copied()).unwrap_or(0);
+            let first = *firsts.entry((place, pidns, process.pid, start)).or_insert(id);
+            identities.push((!process.is_host_or_device()).then_some(first));
+        }
+        identities
     }
 
     /// The name of a process's host; where only a hash is known, nothing.

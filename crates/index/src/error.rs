@@ -25,6 +25,14 @@ pub enum IndexError {
         /// Where they were looked for.
         path: PathBuf,
     },
+    /// Files, and not one event in them.
+    #[error("{}: {why}; name a run directory, or a trace (*.pfw, or JSON as Chrome writes it, also with .gz)", path.display())]
+    NoEvents {
+        /// What was to be read.
+        path: PathBuf,
+        /// What was found in its place.
+        why: String,
+    },
     /// A group that the manifest does not have.
     #[error("{}: no group {name:?}; there are {}", manifest.display(), known.join(", "))]
     NoGroup {
@@ -43,8 +51,8 @@ pub enum IndexError {
         /// What is wrong with it.
         why: String,
     },
-    /// The index cannot be read. It is only a copy: deleting it is safe.
-    #[error("{}: the index is damaged ({why}); delete it, it will be built again", path.display())]
+    /// The index cannot be read, and could not be built again either.
+    #[error("{}: the index is damaged ({why}) and could not be built again meanwhile; ask again, or read the traces with --no-index", path.display())]
     Damaged {
         /// The file of the index.
         path: PathBuf,
@@ -54,11 +62,19 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
-        move |source| IndexError::Io { path: path.to_owned(), source }
+    /// The same once more, for another who asks.
+    pub(crate) fn again(&self) -> IndexError {
+        let damaged = |path: &PathBuf, why: String| IndexError::Damaged { path: path.clone(), why };
+        match self {
+            IndexError::Io { path, source } => {
+                IndexError::Io { path: path.clone(), source: io::Error::new(source.kind(), source.to_string()) }
+            }
+            IndexError::Damaged { path, why } => damaged(path, why.clone()),
+            other => damaged(&PathBuf::new(), other.to_string()),
+        }
     }
 
-    pub(crate) fn damaged(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> IndexError {
-        move |error| IndexError::Damaged { path: path.to_owned(), why: error.to_string() }
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
+        move |source| IndexError::Io { path: path.to_owned(), source }
     }
 }

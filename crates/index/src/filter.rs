@@ -10,8 +10,8 @@ use arrow_buffer::BooleanBuffer;
 
 use crate::column::{Column, phase_bit};
 use crate::dictionary::{Dictionary, Process};
+use crate::part::GroupMeta;
 use crate::scan::Batch;
-use crate::segment::GroupMeta;
 
 /// A test of a text.
 pub type TextTest = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -136,13 +136,18 @@ impl Compiled {
         columns
     }
 
+    /// Whether rows of this time range may be within the window.
+    pub(crate) fn meets(&self, time: Option<(i64, i64)>) -> bool {
+        !self.timed || time.is_some_and(|(start, end)| start < self.to_ns && end >= self.from_ns)
+    }
+
     /// Whether a row group may hold a match. `map` turns the group's ids into those of the run.
     pub(crate) fn may_match(&self, group: &GroupMeta, map: &crate::scan::Renumber) -> bool {
-        let time = !self.timed || group.time.is_some_and(|(start, end)| start < self.to_ns && end >= self.from_ns);
-        let wanted = |tests: &Option<Vec<bool>>, set: &crate::segment::IdSet, map: &dyn Fn(u32) -> u32| {
+        let wanted = |tests: &Option<Vec<bool>>, set: &crate::part::IdSet, map: &dyn Fn(u32) -> u32| {
             tests.as_ref().is_none_or(|tests| set.any(|id| tests.get(map(id) as usize).copied().unwrap_or(false)))
         };
-        time && self.phases.is_none_or(|phases| group.phases & phases != 0)
+        self.meets(group.time)
+            && self.phases.is_none_or(|phases| group.phases & phases != 0)
             && wanted(&self.names, &group.names, &|id| map.name(id))
             && wanted(&self.cats, &group.cats, &|id| map.cat(id))
             && wanted(&self.processes, &group.processes, &|id| map.process(id))

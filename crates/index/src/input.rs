@@ -1,13 +1,14 @@
 //! What the user named becomes trace files, and the place of their index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde::Deserialize;
 use weftline_format::files;
 use weftline_format::hash::path_hash;
-use weftline_format::manifest::RECORD_DIR;
+use weftline_format::manifest::{RECORD_DIR, RunManifest};
 use weftline_format::reader::is_trace_name;
 
 use crate::{IndexError, Result};
@@ -19,7 +20,7 @@ pub const DIRECTORY: &str = ".weft";
 
 /// Trace files that share an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct TraceSet {
     /// The directory that the files lie in or below.
     pub base: PathBuf,
     /// The files, relative to it, in order.
@@ -28,7 +29,7 @@ pub struct Part {
     pub index: String,
 }
 
-impl Part {
+impl TraceSet {
     /// A file's path.
     pub fn path(&self, file: &Path) -> PathBuf {
         self.base.join(file)
@@ -72,70 +73,107 @@ pub fn cache_directory() -> Option<PathBuf> {
 }
 
 /// Finds the trace files of what was named: directories, files, globs. `groups`: only these of a directory with a `manifest.json`.
-pub fn locate(named: &[PathBuf], groups: &[String]) -> Result<Vec<Part>> {
-    let mut parts: Vec<Part> = Vec::new();
+///
+/// The one place where a path becomes a run: the command, SQL and Python open runs through [`Run::open`](crate::Run::open), which asks here first. What
+/// the index does not read by itself is to be turned into trace files here, before anything else looks at it.
+pub fn resolve(named: &[PathBuf], groups: &[String]) -> Result<Vec<TraceSet>> {
+    let mut sets: Vec<TraceSet> = Vec::new();
     for path in named {
+        let itself = || vec![set_of_files(std::slice::from_ref(path))];
+        let among_others = named.len() > 1;
         let found = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => in_directory(path, groups)?,
-            Ok(_) => vec![part_of_files(std::slice::from_ref(path))],
+            Ok(metadata) if metadata.is_dir() => match in_directory(path, groups) {
+                // A directory where a shell's `*` names files is as good as a file that cannot be read.
+                Err(IndexError::NoTraces { .. }) if among_others && groups.is_empty() => itself(),
+                found => found?,
+            },
+            Ok(_) => itself(),
+            // A link that leads nowhere; a name that nothing has is a typing error.
+            Err(_) if among_others && fs::symlink_metadata(path).is_ok() => itself(),
             Err(_) if is_glob(path) => by_glob(path)?,
             Err(source) => return Err(IndexError::Io { path: path.clone(), source }),
         };
-        for part in found {
-            if !parts.contains(&part) {
-                parts.push(part);
+        for set in found {
+            if !sets.contains(&set) {
+                sets.push(set);
             }
         }
     }
-    Ok(parts)
+    Ok(sets)
 }
 
-fn in_directory(directory: &Path, groups: &[String]) -> Result<Vec<Part>> {
+/// Whether a directory is a run of ours, whatever it holds.
+pub(crate) fn is_run(directory: &Path) -> bool {
+    RunManifest::read(directory).is_ok_and(|manifest| !manifest.id.is_empty())
+}
+
+fn in_directory(directory: &Path, groups: &[String]) -> Result<Vec<TraceSet>> {
     if !groups.is_empty() {
         return in_groups(directory, groups);
     }
     let mut files = Vec::new();
-    collect(directory, Path::new(""), DEPTH, &mut files)?;
-    if files.is_empty() {
+    collect(directory, Path::new(""), DEPTH, &mut BTreeSet::new(), &mut files)?;
+    // A run that recorded nothing is a run all the same.
+    if files.is_empty() && !is_run(directory) {
         return Err(IndexError::NoTraces { path: directory.to_owned() });
     }
     files.sort();
-    Ok(vec![Part { base: directory.to_owned(), files, index: "index".to_owned() }])
+    Ok(vec![TraceSet { base: directory.to_owned(), files, index: "index".to_owned() }])
 }
 
-/// The traces of a directory; where it has none, those of the directories below.
-fn collect(base: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+/// The traces of a directory; where it has none, those of the directories below. What has the name of a trace and is no file is among them:
+/// whoever tries to read it says why that cannot be.
+///
+/// `seen`: directories by device and inode. A link back to one of them would name its traces again.
+fn collect(
+    base: &Path,
+    below: &Path,
+    depth: usize,
+    seen: &mut BTreeSet<(u64, u64)>,
+    files: &mut Vec<PathBuf>,
+) -> Result<()> {
     let here = base.join(below);
-    let mut directories = Vec::new();
+    let itself = fs::metadata(&here).map_err(IndexError::io(&here))?;
+    if !seen.insert((itself.dev(), itself.ino())) {
+        return Ok(());
+    }
+    let (mut directories, mut others) = (Vec::new(), Vec::new());
     let before = files.len();
-    for entry in fs::read_dir(&here).map_err(IndexError::io(&here))? {
-        let entry = entry.map_err(IndexError::io(&here))?;
+    // In order, so that of two ways to a directory it is always the same one that is taken.
+    let entries = fs::read_dir(&here).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let mut entries = entries.map_err(IndexError::io(&here))?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
         let name = PathBuf::from(entry.file_name());
         if name.as_os_str().as_encoded_bytes().starts_with(b".") {
             continue;
         }
         let path = entry.path();
+        let is_trace = is_trace_name(&path) && name.as_os_str() != MANIFEST;
         if path.is_dir() {
             // Records of a run's supervisors are no traces, though their names end alike.
             if name.as_os_str() != RECORD_DIR {
-                directories.push(below.join(name));
+                directories.push((below.join(name), is_trace));
             }
-        } else if is_trace_name(&path) && name.as_os_str() != MANIFEST && !is_special(&path) {
-            files.push(below.join(name));
+        } else if is_trace {
+            let found = if path.is_file() { &mut *files } else { &mut others };
+            found.push(below.join(name));
         }
     }
-    if files.len() == before && depth > 0 {
-        for directory in directories {
-            collect(base, &directory, depth - 1, files)?;
+    let look_below = files.len() == before && depth > 0;
+    for (directory, is_trace) in directories {
+        if look_below {
+            // One that nobody may look into does not hide those beside it.
+            match collect(base, &directory, depth - 1, seen, files) {
+                Err(IndexError::Io { .. }) => others.push(directory),
+                other => other?,
+            }
+        } else if is_trace {
+            others.push(directory);
         }
     }
+    files.append(&mut others);
     Ok(())
-}
-
-/// Whether something is neither file nor directory: a pipe in a directory that was named would be waited for for ever. What is not there at all
-/// is told of later.
-fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|data| !data.is_file())
 }
 
 const MANIFEST: &str = "manifest.json";
@@ -146,27 +184,27 @@ struct Manifest {
 }
 
 /// Traces that were sorted into groups: `{"groups": {name: subfolder}}`.
-fn in_groups(directory: &Path, wanted: &[String]) -> Result<Vec<Part>> {
+fn in_groups(directory: &Path, wanted: &[String]) -> Result<Vec<TraceSet>> {
     let path = directory.join(MANIFEST);
     let text = files::read(&path).map_err(IndexError::io(&path))?;
     let manifest: Manifest = serde_json::from_slice(&text)
         .map_err(|error| IndexError::Io { path: path.clone(), source: std::io::Error::other(error) })?;
-    let mut parts = Vec::new();
+    let mut sets = Vec::new();
     for name in wanted {
         let Some(folder) = manifest.groups.get(name) else {
             let known = manifest.groups.into_keys().collect();
             return Err(IndexError::NoGroup { manifest: path, name: name.clone(), known });
         };
-        parts.extend(in_directory(&directory.join(folder), &[])?);
+        sets.extend(in_directory(&directory.join(folder), &[])?);
     }
-    Ok(parts)
+    Ok(sets)
 }
 
 fn is_glob(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte))
 }
 
-fn by_glob(pattern: &Path) -> Result<Vec<Part>> {
+fn by_glob(pattern: &Path) -> Result<Vec<TraceSet>> {
     let text = pattern.to_string_lossy();
     let bad = |error: globset::Error| IndexError::BadGlob { pattern: text.to_string(), why: error.to_string() };
     let glob = globset::GlobBuilder::new(&text).literal_separator(true).build().map_err(bad)?.compile_matcher();
@@ -183,22 +221,24 @@ fn by_glob(pattern: &Path) -> Result<Vec<Part>> {
     if files.is_empty() {
         return Err(IndexError::NoTraces { path: pattern.to_owned() });
     }
-    Ok(vec![part_of_files(&files)])
+    Ok(vec![set_of_files(&files)])
 }
 
 fn walk(directory: &Path, depth: usize, each: &mut impl FnMut(&Path)) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_file() {
+        let is_directory = path.is_dir();
+        if !is_directory || is_trace_name(&path) {
             each(&path);
-        } else if depth > 0 && path.is_dir() {
+        }
+        if is_directory && depth > 0 {
             walk(&path, depth - 1, each);
         }
     }
 }
 
 /// Files that were named themselves: their index lies beside the first one.
-fn part_of_files(files: &[PathBuf]) -> Part {
+fn set_of_files(files: &[PathBuf]) -> TraceSet {
     let parent = |path: &Path| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
@@ -213,7 +253,7 @@ fn part_of_files(files: &[PathBuf]) -> Part {
     let all: Vec<u8> = files.iter().flat_map(|file| [file.as_os_str().as_encoded_bytes(), b"\n"].concat()).collect();
     let stem = files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy().into_owned();
     let stem: String = stem.chars().take(80).collect();
-    Part { base, files, index: format!("{stem}-{:08x}", path_hash(&all) as u32) }
+    TraceSet { base, files, index: format!("{stem}-{:08x}", path_hash(&all) as u32) }
 }
 
 #[cfg(test)]
@@ -228,8 +268,8 @@ mod tests {
             fs::create_dir_all(path.parent().expect("below the directory")).expect("own directory");
             fs::write(path, "{}\n").expect("own directory");
         }
-        let found = match locate(&[directory.path().to_owned()], &[]) {
-            Ok(parts) => parts.into_iter().flat_map(|part| part.files).collect(),
+        let found = match resolve(&[directory.path().to_owned()], &[]) {
+            Ok(sets) => sets.into_iter().flat_map(|set| set.files).collect(),
             Err(IndexError::NoTraces { .. }) => Vec::new(),
             Err(error) => panic!("{files:?}: {error}"),
         };
@@ -242,5 +282,18 @@ mod tests {
         check(&["run.json", "run.d/vm-1-2.json", "a.pfw.gz"], &["a.pfw.gz"]);
         check(&["first/run.json", "first/run.d/vm-1-2.json", "first/b.pfw", "second/run.d/x.json"], &["first/b.pfw"]);
         check(&["a.json", "manifest.json", ".hidden.json", "notes.txt"], &["a.json"]);
+    }
+
+    #[test]
+    fn links_to_directories_above_name_nothing_twice() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(directory.path().join("deep")).expect("made");
+        fs::write(directory.path().join("deep/a.pfw"), "{}\n").expect("written");
+        for link in ["loop", "deep/loop", "again"] {
+            std::os::unix::fs::symlink(directory.path(), directory.path().join(link)).expect("linked");
+        }
+        std::os::unix::fs::symlink("deep", directory.path().join("same")).expect("linked");
+        let sets = resolve(&[directory.path().to_owned()], &[]).expect("found");
+        assert_eq!(sets[0].files, [PathBuf::from("deep/a.pfw")]);
     }
 }

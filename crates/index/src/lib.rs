@@ -1,9 +1,10 @@
-//! Run directories become prunable columnar batches: Arrow in memory, Parquet on disk.
+//! Run directories become prunable columnar batches: Arrow in memory, checksummed pages of columns on disk.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`input`] | what the user named (a directory, a file, a glob, several) → trace files, and where their index lies |
-//! | [`mod@column`] | the columns of an event |
+//! | [`mod@column`] | the columns of an event as they are stored |
+//! | [`schema`] | the columns of an event as SQL, Python and conditions show them: names, types, units, meanings |
 //! | [`run`] | [`Run`]: an opened run. Its index was built or completed on the way |
 //! | [`scan`] | all events that a question needs, in batches, side by side or in order |
 //! | [`filter`] | which events those are; row groups without any are not read |
@@ -13,11 +14,11 @@
 //!
 //! `Run::lines` (`lines`) gives back the original lines: nothing but the order of members and the definitions of hashes is lost.
 //!
-//! Inside: `source` cuts files into tasks, `pipeline` gives them to threads, `rows` collects the columns of one task, `segment` writes and
+//! Inside: `source` cuts files into tasks, `pipeline` gives them to threads, `rows` collects the columns of one task, `part` writes and
 //! reads them. A run without an index goes through the same pipeline, into the consumer's hands in place of a file.
 //!
-//! Strings are small integers everywhere but in `rest` and `extra`: a segment has one table of strings, a run one table over all its
-//! segments, so that kernels compare and group integers, and a name that is defined after its first use is known all the same.
+//! Strings are small integers everywhere but in `rest` and `extra`: a part has one table of strings, a run one table over all its
+//! parts, so that kernels compare and group integers, and a name that is defined after its first use is known all the same.
 #![forbid(unsafe_code)]
 
 pub mod catalog;
@@ -28,12 +29,13 @@ pub mod filter;
 pub mod inflate;
 pub mod input;
 mod lines;
+mod part;
 mod pipeline;
 pub mod progress;
 mod rows;
 pub mod run;
 pub mod scan;
-mod segment;
+pub mod schema;
 mod source;
 
 pub use column::Column;
@@ -42,3 +44,4 @@ pub use error::{IndexError, Result};
 pub use filter::Filter;
 pub use run::{OpenOptions, Run};
 pub use scan::{Batch, Request};
+pub use schema::Unit;

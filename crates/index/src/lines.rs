@@ -1,44 +1,53 @@
 //! The original lines again, from the index: equal as JSON. Lines that define hashes are not among them; the dictionary has those.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array as _, ArrayRef};
 use weftline_format::Phase;
-use weftline_format::dialect::Reading;
+use weftline_format::dialect::{Dialect, Reading};
 use weftline_format::quick::{Form, INTEGERS, Record, rebuild};
 
 use crate::column::{Column, mark, phase_of};
+use crate::dictionary::Process;
+use crate::part::{Part, Room};
 use crate::pipeline::Tables;
+use crate::rows::meaning_of;
 use crate::run::{Content, Run};
-use crate::segment::{Segment, strings_of};
 use crate::{IndexError, Result};
 
-const ROWS: usize = 8 << 10;
-
 impl Run {
-    /// Calls `each` for every line of an indexed run, in the order of the files.
+    /// Calls `each` for every line of an indexed run, in the order of the files; a row group that was sorted ([`crate::part`]) in the order of time.
     pub fn lines(&self, mut each: impl FnMut(&str)) -> Result<()> {
-        let Content::Indexed(segments) = &self.content else {
-            let path = self.parts().first().map(|part| part.base.clone()).unwrap_or_default();
+        let Content::Indexed(_) = &self.content else {
+            let path = self.sets().first().map(|set| set.base.clone()).unwrap_or_default();
             return Err(IndexError::Io {
                 path,
                 source: std::io::Error::other("lines are made from an index; open it with one"),
             });
         };
-        for (segment, _) in segments {
-            let tables = strings_of(segment.directory(), segment.name())?;
-            self.lines_of(segment, &tables, &mut each)?;
-        }
-        Ok(())
-    }
-
-    fn lines_of(&self, segment: &Segment, tables: &Tables, each: &mut impl FnMut(&str)) -> Result<()> {
         let columns: Vec<Column> = Column::all().collect();
-        for group in 0..segment.meta.groups.len() {
-            for batch in segment.read(group, &columns, ROWS)? {
-                let batch = batch?;
-                for row in 0..batch.first().map_or(0, |column| column.len()) {
-                    each(&line(&batch, row, segment, tables));
+        let mut room = Room::new()?;
+        // A line that was handed over cannot be taken back.
+        let (parts, strings) = self.with_parts(|parts| {
+            let mut room = Room::new()?;
+            for part in parts.iter().map(|(part, _)| part) {
+                for group in 0..part.meta.groups.len() {
+                    part.check(group, part.pages(group), &columns, &mut room)?;
+                }
+            }
+            let strings = parts.iter().map(|(part, _)| part.strings()).collect::<Result<Vec<Tables>>>()?;
+            Ok((Arc::clone(parts), strings))
+        })?;
+        for ((part, _), tables) in parts.iter().zip(&strings) {
+            for group in 0..part.meta.groups.len() {
+                for page in part.pages(group) {
+                    let batch = part.read(group, page..page + 1, &columns, &mut room);
+                    let batch = batch.inspect_err(|error| self.doubt(error))?;
+                    for row in 0..batch.first().map_or(0, |column| column.len()) {
+                        each(&line(&batch, row, part, tables));
+                    }
                 }
             }
         }
@@ -46,7 +55,7 @@ impl Run {
     }
 }
 
-fn line(batch: &[ArrayRef], row: usize, segment: &Segment, tables: &Tables) -> String {
+fn line(batch: &[ArrayRef], row: usize, part: &Part, tables: &Tables) -> String {
     let array = |column: Column| &batch[column.place()];
     let number = |column: Column| {
         let array = array(column).as_primitive::<Int64Type>();
@@ -59,10 +68,12 @@ fn line(batch: &[ArrayRef], row: usize, segment: &Segment, tables: &Tables) -> S
     };
     let marks = array(Column::Marks).as_primitive::<UInt16Type>().value(row);
     let phase = phase_of(array(Column::Phase).as_primitive::<UInt8Type>().value(row)).unwrap_or(Phase::Instant);
-    let process = &segment.meta.processes[id(Column::Process) as usize];
+    let unknown = Process::default();
+    let process = part.meta.processes.get(id(Column::Process) as usize).unwrap_or(&unknown);
     let files = array(Column::File).as_primitive::<UInt32Type>();
     // A hash that begins so was made from `fname`, which is among the other arguments.
-    let file = files.is_valid(row).then(|| tables.hashes.get(files.value(row))).filter(|hash| !hash.starts_with('='));
+    let file = files.is_valid(row).then(|| meaning_of(tables.files.get(files.value(row))).0);
+    let file = file.filter(|hash| !hash.starts_with('='));
     let (mut present, mut integers) = (0, [0; INTEGERS.len()]);
     for (place, value) in integers.iter_mut().enumerate() {
         if let Some(known) = number(Column::Integer(place as u8)) {
@@ -91,6 +102,9 @@ fn line(batch: &[ArrayRef], row: usize, segment: &Segment, tables: &Tables) -> S
         has_args: marks & mark::ARGS != 0,
         form: Form::from_bits((marks >> mark::FORM) as u8),
     };
-    let reading = Reading { own: marks & mark::OWN != 0, unit_ns: 1000_i64.pow(u32::from(marks >> mark::UNIT & 3)) };
+    let reading = Reading {
+        dialect: if marks & mark::OWN != 0 { Dialect::Weftline } else { Dialect::Chrome },
+        unit_ns: 1000_i64.pow(u32::from(marks >> mark::UNIT & 3)),
+    };
     rebuild(&record, reading)
 }

@@ -7,14 +7,16 @@
 mod tables;
 mod work;
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
 use weftline_format::damage::Damage;
 use weftline_format::dialect::Dialect;
 
+use crate::part::{Columns, GroupMeta};
 use crate::progress::Progress;
 use crate::rows::{Collector, Late, Wanted};
-use crate::segment::{Columns, GroupMeta};
 use crate::source::{self, FileNote, Spare, TraceFile, Work};
 use crate::{IndexError, Result};
 
@@ -70,6 +72,14 @@ struct State {
     files: Vec<FileFacts>,
     stitching: work::Stitching,
     error: Option<IndexError>,
+    /// What a worker panicked with: nobody waits for its task then.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl State {
+    fn has_failed(&self) -> bool {
+        self.error.is_some() || self.panic.is_some()
+    }
 }
 
 fn lock(shared: &Shared) -> MutexGuard<'_, State> {
@@ -80,10 +90,10 @@ impl Shared {
     /// Waits until all tasks before this one have handed on their rows; nothing when work has failed.
     fn turn_of(&self, task: u64) -> Option<MutexGuard<'_, State>> {
         let mut state = lock(self);
-        while state.turn != task && state.error.is_none() {
+        while state.turn != task && !state.has_failed() {
             state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.error.is_none().then_some(state)
+        (!state.has_failed()).then_some(state)
     }
 
     fn fail(&self, error: IndexError) {
@@ -115,6 +125,7 @@ pub(crate) fn run<S: Sink>(
             files: vec![FileFacts::default(); files.len()],
             stitching: work::Stitching::default(),
             error: None,
+            panic: None,
         }),
         turn: Condvar::new(),
     };
@@ -131,7 +142,11 @@ pub(crate) fn run<S: Sink>(
                     loop {
                         let task = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let Ok((number, work, bytes)) = task else { break };
-                        worker.task(number, work);
+                        // A panic ends the work of all others, and goes on where they are joined.
+                        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.task(number, work))) {
+                            lock(shared).panic.get_or_insert(panic);
+                            shared.turn.notify_all();
+                        }
                         progress.advance(bytes);
                     }
                     worker.finish()
@@ -142,13 +157,14 @@ pub(crate) fn run<S: Sink>(
         let mut give = |work, bytes| {
             let task = (number, work, bytes);
             number += 1;
-            lock(&shared).error.is_none() && send.send(task).is_ok()
+            !lock(&shared).has_failed() && send.send(task).is_ok()
         };
         let mut note = |note: FileNote| {
             let mut state = lock(&shared);
             let facts = &mut state.files[note.file];
             facts.dialect = note.dialect;
             facts.damage.join(note.damage);
+            facts.unreadable = facts.unreadable.take().or(note.unreadable);
         };
         if let Err(error) = source::cut(files, &shared.spare, wanted.meta, &mut give, &mut note) {
             shared.fail(error);
@@ -167,21 +183,26 @@ pub(crate) fn run<S: Sink>(
         for worker in workers {
             match worker.join() {
                 Ok(state) => states.push(state),
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(panic) => resume_unwind(panic),
             }
         }
     });
     let mut state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(panic) = state.panic {
+        resume_unwind(panic);
+    }
     if let Some(error) = state.error {
         return Err(error);
     }
     state.stitching.judge(files, &mut state.files);
+    state.tables.settle();
     Ok(Gathered { files: state.files, tables: state.tables, late: state.late, states, groups: state.groups })
 }
 
 /// Exchanges a collector's rows for columns with common ids.
 fn columns_of(collector: &mut Collector, maps: &Maps, wanted: Wanted) -> (Columns, GroupMeta, crate::rows::Loose) {
-    let (rows, loose) = collector.take();
-    let (columns, meta) = crate::segment::columns(rows, maps, wanted);
+    let (rows, mut loose) = collector.take();
+    let (columns, meta, places) = crate::part::columns(rows, maps, wanted);
+    places.iter().for_each(|places| loose.moved(places));
     (columns, meta, loose)
 }

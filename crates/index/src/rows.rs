@@ -1,23 +1,27 @@
 //! The columns of events while they are collected: one collector per thread, with ids of its own until its rows are handed on.
 
 mod columns;
+mod file_keys;
 mod pairs;
-mod people;
+mod process_table;
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type};
 use rustc_hash::FxHashMap;
-use weftline_format::Phase;
 use weftline_format::dialect::Reading;
 use weftline_format::quick::{INTEGERS, Record, Unread};
+use weftline_format::{Phase, Value};
 
 use crate::column::{Column, mark, phase_code};
 use crate::dictionary::{Kind, Strings};
-use crate::segment::Columns;
+use crate::part::Columns;
 
 use columns::{Ids, Sparse, Texts, memory_of};
+use file_keys::FileKeys;
+pub(crate) use file_keys::{Meaning, key_of, meaning_of, open_key};
 use pairs::Pairs;
 pub(crate) use pairs::{Late, Loose, Stitcher};
-use people::People;
+pub(crate) use process_table::OfFile;
+use process_table::ProcessTable;
 
 /// Rows that are handed on at once: a row group.
 pub(crate) const GROUP_ROWS: usize = 256 << 10;
@@ -33,6 +37,7 @@ pub(crate) struct Rows {
     pub process: Vec<u32>,
     pub tid: Vec<i64>,
     pub file: Ids,
+    pub second_file: Ids,
     pub id: Sparse,
     pub integers: [Sparse; INTEGERS.len()],
     pub rest: Texts,
@@ -58,6 +63,7 @@ impl Rows {
                 Column::Process => rows.process = memory_of::<UInt32Type>(array),
                 Column::Tid => rows.tid = memory_of::<Int64Type>(array),
                 Column::File => rows.file = Ids::in_memory(memory_of::<UInt32Type>(array)),
+                Column::SecondFile => rows.second_file = Ids::in_memory(memory_of::<UInt32Type>(array)),
                 Column::Id => rows.id = Sparse::in_memory(memory_of::<Int64Type>(array)),
                 Column::Integer(place) => {
                     rows.integers[usize::from(place)] = Sparse::in_memory(memory_of::<Int64Type>(array));
@@ -70,8 +76,13 @@ impl Rows {
     }
 }
 
+/// How the argument that names a second file begins.
+const SECOND_FILE: &str = "\"fhash2\":\"";
+
 /// A definition of a hash.
 pub(crate) struct Definition {
+    /// The number of the file that it stands in; nothing where it holds everywhere.
+    pub file: Option<usize>,
     pub kind: Kind,
     pub hash: String,
     pub name: String,
@@ -85,6 +96,7 @@ pub(crate) struct Wanted {
     /// Process and thread; spans of two events need them to find their other half.
     pub process: bool,
     pub file: bool,
+    pub second_file: bool,
     /// By their places in [`INTEGERS`].
     pub integers: u32,
     pub id: bool,
@@ -95,8 +107,15 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) const ALL: Wanted =
-        Wanted { integers: u32::MAX, id: true, rest: true, extra: true, meta: true, ..Wanted::SURVEY };
+    pub(crate) const ALL: Wanted = Wanted {
+        second_file: true,
+        integers: u32::MAX,
+        id: true,
+        rest: true,
+        extra: true,
+        meta: true,
+        ..Wanted::SURVEY
+    };
 
     /// For a pass that only finds out what there is: times, and what is numbered.
     pub(crate) const SURVEY: Wanted = Wanted {
@@ -104,6 +123,7 @@ impl Wanted {
         dur: true,
         process: true,
         file: true,
+        second_file: false,
         integers: 0,
         id: false,
         rest: false,
@@ -123,6 +143,7 @@ impl Wanted {
             dur: has(Column::Dur),
             process: has(Column::Process) || has(Column::Tid) || pairs,
             file: has(Column::File),
+            second_file: has(Column::SecondFile),
             integers,
             id: has(Column::Id),
             rest: has(Column::Rest),
@@ -149,7 +170,7 @@ impl Wanted {
 
     /// Whether anybody will ask what a hash means.
     fn meanings(self) -> bool {
-        self.process || self.file || self.rest
+        self.process || self.file || self.second_file || self.rest
     }
 }
 
@@ -159,9 +180,9 @@ pub(crate) struct Collector {
     pub rows: Rows,
     pub names: Strings,
     pub cats: Strings,
-    /// Hashes of files.
-    pub hashes: Strings,
-    pub people: People,
+    /// Hashes of files, with what they mean where they stand.
+    pub files: FileKeys,
+    pub process_table: ProcessTable,
     /// Definitions that were not seen before by this collector; taken when rows are handed on.
     pub definitions: Vec<Definition>,
     defined: [FxHashMap<String, String>; 3],
@@ -178,8 +199,8 @@ impl Collector {
             rows: Rows::default(),
             names: Strings::default(),
             cats: Strings::default(),
-            hashes: Strings::default(),
-            people: People::default(),
+            files: FileKeys::default(),
+            process_table: ProcessTable::default(),
             definitions: Vec::new(),
             defined: Default::default(),
             pairs: Pairs::default(),
@@ -188,9 +209,18 @@ impl Collector {
         }
     }
 
-    /// Another file begins: what its lines do not say is not to be taken from the file before.
-    pub(crate) fn begin_file(&mut self) {
-        self.people.begin_file();
+    /// Another file begins, or a stretch of one: what its lines do not say is not to be taken from what was read before.
+    pub(crate) fn begin_file(&mut self, number: usize, name: &str) {
+        self.process_table.begin_file(name);
+        self.files.begin(number);
+        self.pairs.begin_file(number);
+    }
+
+    /// What the header of a file, or what stands behind its list of events, says of the whole file.
+    pub(crate) fn aside(&mut self, key: &str, value: &Value) {
+        if key == "distributedInfo" {
+            self.process_table.rank_of_file(value);
+        }
     }
 
     /// How the lines that follow are read.
@@ -201,7 +231,8 @@ impl Collector {
             1_000_000 => 2,
             _ => 3,
         };
-        self.reading_marks = unit << mark::UNIT | if reading.own { mark::OWN } else { 0 };
+        self.reading_marks = unit << mark::UNIT | if reading.dialect.is_own() { mark::OWN } else { 0 };
+        self.files.set_own(reading.dialect.is_own());
     }
 
     /// Takes up an event.
@@ -211,7 +242,7 @@ impl Collector {
         }
         let row = self.rows.len();
         let wanted = self.wanted;
-        let process = if wanted.process { self.people.of(record) } else { 0 };
+        let process = if wanted.process { self.process_table.of(record) } else { 0 };
         let rows = &mut self.rows;
         rows.phase.push(phase_code(record.phase));
         let name = self.names.intern(record.name);
@@ -232,8 +263,13 @@ impl Collector {
             rows.id.set(row, id);
         }
         if let Some(hash) = record.fhash.filter(|_| wanted.file) {
-            rows.file.set(row, self.hashes.intern(hash));
+            rows.file.set(row, self.files.key(hash));
         }
+        // Whoever asks for files needs to know them all.
+        if (wanted.file || wanted.second_file) && record.rest.contains(SECOND_FILE) {
+            self.second_file(record, row);
+        }
+        let rows = &mut self.rows;
         let mut present = record.present & wanted.integers;
         while present != 0 {
             let place = present.trailing_zeros() as usize;
@@ -252,7 +288,7 @@ impl Collector {
         match record.phase {
             Phase::Complete | Phase::Counter | Phase::Aggregated | Phase::Instant => {}
             _ if !wanted.process => {}
-            Phase::Metadata => self.people.learn(process, record),
+            Phase::Metadata => self.process_table.learn(process, record),
             _ => self.pair(record, row, process, cat),
         }
         // Old DFTracer traces name files in full with every event.
@@ -261,31 +297,42 @@ impl Collector {
         }
     }
 
+    /// It stays among the other arguments, from which lines are made again.
+    fn second_file(&mut self, record: &Record<'_>, row: usize) {
+        let found = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fhash2");
+        if let Some((_, Value::Str(hash))) = found {
+            let id = self.files.key(&hash);
+            if self.wanted.second_file {
+                self.rows.second_file.set(row, id);
+            }
+        }
+    }
+
     fn file_by_name(&mut self, record: &Record<'_>, row: usize) {
         let name = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fname");
-        if let Some((_, weftline_format::Value::Str(path))) = name {
+        if let Some((_, Value::Str(path))) = name {
             // No hash looks like this.
             let hash = format!("={path}");
-            self.rows.file.set(row, self.hashes.intern(&hash));
-            self.note_definition(Kind::Path, hash, path);
+            self.rows.file.set(row, self.files.everywhere(&hash));
+            self.note_definition(None, Kind::Path, hash, path);
         }
     }
 
     fn pair(&mut self, record: &Record<'_>, row: usize, process: u32, cat: u32) {
-        let ts = record.start_ns.unwrap_or(0);
+        let Some(ts) = record.start_ns else { return };
         match record.phase {
             Phase::Begin => self.pairs.begin((process, record.tid), row, ts),
             Phase::End => {
                 if let Some((start, dur)) = self.pairs.end((process, record.tid), ts) {
-                    self.rows.dur.put(start, dur);
+                    self.rows.dur.set(start, dur);
                 }
             }
             Phase::AsyncBegin | Phase::AsyncEnd => {
-                let key = (self.cats.get(cat).to_owned(), async_id(record));
+                let (cat, id) = (self.cats.get(cat), async_id(record));
                 if record.phase == Phase::AsyncBegin {
-                    self.pairs.async_begin(key, row, ts);
-                } else if let Some((start, dur)) = self.pairs.async_end(key, ts) {
-                    self.rows.dur.put(start, dur);
+                    self.pairs.async_begin(cat, id, row, ts);
+                } else if let Some((start, dur)) = self.pairs.async_end(cat, id, ts) {
+                    self.rows.dur.set(start, dur);
                 }
             }
             _ => {}
@@ -303,9 +350,9 @@ impl Collector {
         let (mut hash, mut name) = (None, None);
         for (key, value) in weftline_format::quick::members(record.rest) {
             let text = match value {
-                weftline_format::Value::Str(text) | weftline_format::Value::Json(text) => text,
-                weftline_format::Value::Int(number) => number.to_string(),
-                weftline_format::Value::UInt(number) => number.to_string(),
+                Value::Str(text) | Value::Json(text) => text,
+                Value::Int(number) => number.to_string(),
+                Value::UInt(number) => number.to_string(),
                 _ => continue,
             };
             match &*key {
@@ -317,16 +364,17 @@ impl Collector {
         let (Some(hash), Some(name)) = (hash, name) else { return false };
         self.definition_lines += 1;
         if self.wanted.meanings() {
-            self.note_definition(kind, hash, name);
+            let file = if kind == Kind::Path { self.files.define(&hash, &name) } else { None };
+            self.note_definition(file, kind, hash, name);
         }
         true
     }
 
-    fn note_definition(&mut self, kind: Kind, hash: String, name: String) {
+    fn note_definition(&mut self, file: Option<usize>, kind: Kind, hash: String, name: String) {
         let known = &mut self.defined[kind as usize];
-        if known.get(&hash).is_none_or(|known| *known != name) {
+        if file.is_some() || known.get(&hash).is_none_or(|known| *known != name) {
             known.insert(hash.clone(), name.clone());
-            self.definitions.push(Definition { kind, hash, name });
+            self.definitions.push(Definition { file, kind, hash, name });
         }
     }
 
@@ -340,7 +388,7 @@ impl Collector {
     /// Forgets the rows so far; what they refer to stays known.
     pub(crate) fn discard(&mut self) {
         self.rows = Rows::default();
-        self.pairs = Pairs::default();
+        self.pairs.take();
     }
 
     /// The rows so far, and the spans among them whose other end is elsewhere. The collector goes on empty.
@@ -361,14 +409,22 @@ fn marks_of(record: &Record<'_>) -> u16 {
     marks
 }
 
+/// What joins the halves of an asynchronous span, besides their category: id and scope.
 fn async_id(record: &Record<'_>) -> String {
-    if let Some(id) = record.id {
-        return id.to_string();
+    let mut id = record.id.map(|id| id.to_string());
+    let mut scope = String::new();
+    for (key, value) in weftline_format::quick::members(record.extra) {
+        let text = match value {
+            Value::Str(text) => text,
+            Value::Int(number) => number.to_string(),
+            other => format!("{other:?}"),
+        };
+        match &*key {
+            "id" => id = Some(text),
+            "id2" => id = id.or(Some(text)),
+            "scope" => scope = text,
+            _ => {}
+        }
     }
-    let found = weftline_format::quick::members(record.extra).find(|(key, _)| key == "id");
-    match found {
-        Some((_, weftline_format::Value::Str(text))) => text,
-        Some((_, other)) => format!("{other:?}"),
-        None => String::new(),
-    }
+    format!("{}\n{scope}", id.unwrap_or_default())
 }

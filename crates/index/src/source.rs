@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weftline_format::damage::{Damage, Place};
-use weftline_format::dialect::{Dialect, Sniff};
+use weftline_format::dialect::{Dialect, Reading};
 use weftline_format::files;
 use weftline_format::source::{Block, OpenFile, Packed, Source, hole_in};
 
@@ -46,11 +46,11 @@ pub(crate) enum Work {
     /// Members of one file.
     Members { file: usize, members: Vec<Packed> },
     /// Foreign members of one file from a place on. `last`: they are the last ones.
-    Gzip { file: usize, sniff: Sniff, at: u64, bytes: Vec<u8>, last: bool },
+    Gzip { file: usize, reading: Reading, at: u64, bytes: Vec<u8>, last: bool },
     /// Everything of one file from a place on.
     Rest { file: usize, from: u64 },
     /// Text of one file.
-    Text { file: usize, sniff: Sniff, pieces: Vec<(Vec<u8>, Place)> },
+    Text { file: usize, reading: Reading, pieces: Vec<(Vec<u8>, Place)> },
 }
 
 /// What the cutter itself learned of a large file.
@@ -58,6 +58,8 @@ pub(crate) struct FileNote {
     pub file: usize,
     pub dialect: Dialect,
     pub damage: Damage,
+    /// Why it could not be read to its end.
+    pub unreadable: Option<String>,
 }
 
 /// Memory of texts that are done with. Fresh memory for every text costs as much system time as inflating into it takes.
@@ -105,8 +107,14 @@ pub(crate) fn cut(
             if !small.is_empty() && !give(Work::Files(std::mem::take(&mut small)), std::mem::take(&mut bytes)) {
                 return Ok(());
             }
-            if !cut_file(number, file, spare, task_text, give, note)? {
-                return Ok(());
+            match cut_file(number, file, spare, task_text, give, note) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(IndexError::Io { source, .. }) => {
+                    let unreadable = Some(source.to_string());
+                    note(FileNote { file: number, dialect: Dialect::default(), damage: Damage::default(), unreadable });
+                }
+                Err(error) => return Err(error),
             }
             continue;
         }
@@ -134,23 +142,32 @@ fn cut_file(
     let wrap = || IndexError::io(&file.path);
     let input = open(file)?;
     let mut source = Source::new(&input).map_err(wrap())?;
-    let sniff = source.sniff().map_err(wrap())?;
-    if sniff.dialect != Dialect::Weftline
+    let reading = source.reading().map_err(wrap())?;
+    if reading.dialect != Dialect::Weftline
         && source.is_gzip()
         && lines_at_start(&mut source).map_err(wrap())?
-        && let Some(given) = members::cut(number, file, &input, sniff, give)?
+        && let Some(given) = members::cut(number, file, &input, reading, give)?
     {
-        note(FileNote { file: number, dialect: sniff.dialect, damage: hole_in(&input) });
+        note(FileNote { file: number, dialect: reading.dialect, damage: hole_in(&input), unreadable: None });
         return Ok(given);
     }
     let mut source = Source::new(&input).map_err(wrap())?;
-    source.sniff().map_err(wrap())?;
+    source.reading().map_err(wrap())?;
     let mut cutter =
-        Cutter { number, sniff, task_text, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
-    let (mut carry, mut first, mut dialect) = (Vec::new(), true, sniff.dialect);
+        Cutter { number, reading, task_text, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
+    let (mut carry, mut first, mut dialect) = (Vec::new(), true, reading.dialect);
     // Progress counts bytes of the file; of inflated text only an estimate is known, so the rest comes at the end.
-    let mut told = 0;
-    while let Some(block) = source.next_block(std::mem::take(&mut carry)).map_err(wrap())? {
+    let (mut told, mut unreadable) = (0, None);
+    loop {
+        let block = match source.next_block(std::mem::take(&mut carry)) {
+            Ok(Some(block)) => block,
+            Ok(None) => break,
+            // What was read before it is good.
+            Err(error) => {
+                unreadable = Some(error.to_string());
+                break;
+            }
+        };
         let given = match block {
             Block::Members(members) => {
                 dialect = Dialect::Weftline;
@@ -178,14 +195,14 @@ fn cut_file(
             return Ok(false);
         }
     }
-    note(FileNote { file: number, dialect, damage: source.damage });
+    note(FileNote { file: number, dialect, damage: source.damage, unreadable });
     Ok(cutter.finish(file.size.saturating_sub(told), give))
 }
 
 /// Gathers blocks of a file until they make a task.
 struct Cutter {
     number: usize,
-    sniff: Sniff,
+    reading: Reading,
     task_text: usize,
     members: Vec<Packed>,
     events: usize,
@@ -236,7 +253,7 @@ impl Cutter {
             return true;
         }
         self.text = 0;
-        give(Work::Text { file: self.number, sniff: self.sniff, pieces: std::mem::take(&mut self.pieces) }, bytes)
+        give(Work::Text { file: self.number, reading: self.reading, pieces: std::mem::take(&mut self.pieces) }, bytes)
     }
 
     fn finish(mut self, left: u64, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
@@ -256,15 +273,19 @@ fn lines_at_start(source: &mut Source<'_, OpenFile>) -> std::io::Result<bool> {
 /// Lines at the start of a text that are looked at.
 const LOOKED_AT: usize = 64;
 
-/// Whether events stand one to a line: brackets and commas may be around them.
+/// Whether events stand one to a line: brackets and commas may be around them. Where no whole line is an event, all may stand in a single one.
 fn is_lines(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     // The last one may go on in the next block.
     let whole: Vec<&[u8]> = lines.by_ref().take(LOOKED_AT).map(<[u8]>::trim_ascii).collect();
     let cut = usize::from(whole.len() < LOOKED_AT);
-    whole[..whole.len() - cut].iter().all(|line| {
+    let mut events = 0;
+    let all = whole[..whole.len() - cut].iter().all(|line| {
         let line = line.strip_suffix(b",").unwrap_or(line);
         let line = line.strip_prefix(b"[").unwrap_or(line);
-        matches!(line, b"" | b"]" | b"{}") || line.starts_with(b"{") && line.ends_with(b"}")
-    })
+        let is_event = line.starts_with(b"{") && line.ends_with(b"}");
+        events += usize::from(is_event);
+        is_event || matches!(line, b"" | b"]")
+    });
+    all && events > 0
 }

@@ -24,12 +24,12 @@
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use weftline_recorder::calls::{CALLS, WATCHED};
+use weftline_calls::{CALLS, Operation, WATCHED, hooked_calls};
 use weftline_recorder::table::binding;
-use weftline_recorder::{hooked_calls, process, sys, thread};
+use weftline_recorder::{process, sys, thread};
 
+use crate::exclusive::Exclusive;
 use crate::object::{self, Object};
-use crate::turn::Turn;
 use crate::{processes, resolve, variadic};
 
 mod exports;
@@ -140,10 +140,12 @@ fn is_wanted(wanted: u32, name: &CStr) -> bool {
 macro_rules! define_life {
     (
         table $table:tt
-        by_hand { "PROCESS" { $( $hand:ident )* } $( $label:literal $others:tt )* }
+        by_hand { Process { $( $hand:ident is $operation:ident $canonical:ident ; )* } $( $family:ident $others:tt )* }
         watched { $( $watched:ident )* }
     ) => {
-        const OF_LIFE: &[&str] = &[ $( stringify!($hand), )* $( stringify!($watched), )* ];
+        /// Names, and what the calls do; the watched ones have no operation.
+        const OF_LIFE: &[(&str, Option<Operation>)] =
+            &[ $( (stringify!($hand), Some(Operation::$operation)), )* $( (stringify!($watched), None), )* ];
     };
 }
 hooked_calls!(define_life);
@@ -152,8 +154,8 @@ hooked_calls!(define_life);
 /// `fork`, `vfork` and `clone` make a process that must not end it for its parent; the watched calls say what the recorder may
 /// still do. `posix_spawn` is none of these: its child is never seen.
 fn is_of_life(name: &CStr) -> bool {
-    let name = name.to_bytes();
-    !name.starts_with(b"posix_spawn") && OF_LIFE.iter().any(|one| one.as_bytes() == name)
+    let found = OF_LIFE.iter().find(|(one, _)| one.as_bytes() == name.to_bytes());
+    found.is_some_and(|(_, operation)| *operation != Some(Operation::Spawn))
 }
 
 /// Binds what `wanted` says ([`binding`]) and unbinds all else. The number of places that hold a hook afterwards; where the library was
@@ -163,7 +165,7 @@ pub(crate) extern "C" fn bind(wanted: u32) -> c_int {
     if wanted > binding::ALL || !process::unrestricted() || thread::state().in_vfork() {
         return -1;
     }
-    let Some(_turn) = Turn::take() else { return -1 };
+    let Some(_alone) = Exclusive::take() else { return -1 };
     let plan = Plan::make(wanted);
     if !resolve::is_late() {
         return plan.bound.iter().filter(|bound| **bound).count() as c_int;

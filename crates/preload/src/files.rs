@@ -5,9 +5,10 @@
 //! `/proc/self/fd`: that names pipes and sockets too, and is right whatever happened before.
 
 use core::ffi::{CStr, c_char, c_int};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use weftline_recorder::layout::{NO_OFFSET, habits};
+use weftline_recorder::layout::{NO_OFFSET, unseen_io};
 use weftline_recorder::{process, scratch, sys, table, thread};
 
 use crate::life;
@@ -49,14 +50,15 @@ pub(crate) fn prepare() {
 #[inline(always)]
 fn entry(fd: c_int) -> Option<&'static Entry> {
     let length = LENGTH.load(Ordering::Relaxed);
-    // SAFETY: the index is checked against the table, which is never unmapped; entries are atomics, valid when zero.
-    ((fd as u32 as usize) < length).then(|| unsafe { &*TABLE.load(Ordering::Relaxed).add(fd as usize) })
+    let fd = fd as u32 as usize;
+    // SAFETY: the index is checked against the table, which is there once it has a length and is never unmapped; entries are atomics, valid when zero.
+    (fd < length).then(|| unsafe { NonNull::new_unchecked(TABLE.load(Ordering::Relaxed)).add(fd).as_ref() })
 }
 
 /// Name id of an open descriptor; 0 when it cannot be had. Call only after a call that proved the descriptor open.
 #[inline(always)]
 pub(crate) fn name(fd: c_int) -> u32 {
-    if thread::state().in_vfork()
+    if thread::in_vfork()
         && let Some(name) = thread::state().borrowed_name(fd)
     {
         return name;
@@ -73,7 +75,7 @@ pub(crate) fn name(fd: c_int) -> u32 {
 #[cold]
 #[inline(never)]
 fn look_up(fd: c_int, entry: &Entry) -> u32 {
-    if !process::unrestricted() || thread::state().in_vfork() {
+    if !process::unrestricted() || thread::in_vfork() {
         return 0;
     }
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -84,7 +86,7 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
     let found = scratch::NAMES.with(|target| {
         let length = sys::readlink(path, target).unwrap_or(0);
         if target[..length].starts_with(b"socket:") {
-            process::note_habit(habits::SOCKETS);
+            process::note_habit(unseen_io::SOCKETS);
         }
         if length == 0 { 0 } else { process::intern(0, &target[..length]) }
     });
@@ -98,8 +100,9 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
 }
 
 /// The program opened `name` as `fd`. A position is kept one too high, so that zero can mean "never set".
+#[inline(always)]
 pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
-    if thread::state().in_vfork() {
+    if thread::in_vfork() {
         thread::state().borrow_name(fd, name);
     } else if let Some(entry) = entry(fd) {
         entry.position.store(if at_start { 1 } else { UNKNOWN }, Ordering::Relaxed);
@@ -112,7 +115,7 @@ pub(crate) fn opened(fd: c_int, name: u32, at_start: bool) {
 
 /// `fd` is new, its name will be looked up when it is used.
 pub(crate) fn fresh(fd: c_int) {
-    if thread::state().in_vfork() {
+    if thread::in_vfork() {
         thread::state().borrow_name(fd, 0);
     } else if let Some(entry) = entry(fd) {
         entry.position.store(UNKNOWN, Ordering::Relaxed);
@@ -140,22 +143,33 @@ impl Noted {
 }
 
 /// Forgets a descriptor *before* it is closed (another thread may get its number at once); what it was.
+#[inline(always)]
 pub(crate) fn closing(fd: c_int) -> Noted {
-    if thread::state().in_vfork() {
+    if !thread::in_vfork()
+        && let was @ 1.. = take_out(fd)
+    {
+        return Noted::new(was);
+    }
+    closing_unknown(fd)
+}
+
+#[cold]
+#[inline(never)]
+fn closing_unknown(fd: c_int) -> Noted {
+    if thread::in_vfork() {
         let was = name(fd);
         thread::state().borrow_name(fd, 0);
         return Noted::new(was);
     }
-    let mut was = take_out(fd);
     // A descriptor from before a late start, of which nothing was seen, still has its name now.
-    if was == 0 && life::started_late() {
+    if life::started_late() {
         name(fd);
-        was = take_out(fd);
     }
-    Noted::new(was)
+    Noted::new(take_out(fd))
 }
 
 /// Empties an entry; the name id in it.
+#[inline(always)]
 fn take_out(fd: c_int) -> u32 {
     match entry(fd) {
         Some(entry) => {
@@ -170,7 +184,7 @@ fn take_out(fd: c_int) -> u32 {
 pub(crate) fn closing_range(first: u32, last: u32) {
     let last = last.min(HIGHEST.load(Ordering::Relaxed));
     for fd in first..=last {
-        if thread::state().in_vfork() {
+        if thread::in_vfork() {
             closing(fd as c_int);
         } else {
             take_out(fd as c_int);
@@ -192,7 +206,7 @@ pub(crate) fn duplicated(from: c_int, to: c_int) {
     }
     let name = name(from);
     if let Some(entry) = entry(from)
-        && !thread::state().in_vfork()
+        && !thread::in_vfork()
     {
         entry.position.store(UNKNOWN, Ordering::Relaxed);
     }
@@ -211,7 +225,7 @@ pub(crate) fn advance(fd: c_int, bytes: i64) -> i64 {
 /// The position is now `offset`.
 pub(crate) fn positioned(fd: c_int, offset: i64) {
     if let Some(entry) = entry(fd)
-        && !thread::state().in_vfork()
+        && !thread::in_vfork()
     {
         entry.position.store(offset + 1, Ordering::Relaxed);
     }
@@ -243,19 +257,22 @@ pub(crate) fn forget_names() {
 ///
 /// # Safety
 /// `path` must be null or a C string: callers pass only pointers that the real call accepted.
+#[inline(always)]
 pub(crate) unsafe fn path(directory: c_int, path: *const c_char) -> u32 {
     if path.is_null() {
         return 0;
     }
     // SAFETY: the caller vouches for the string.
-    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
-    match bytes.first() {
-        Some(b'/') => process::intern(0, bytes),
+    let first = unsafe { *path.cast::<u8>() };
+    let base = match first {
+        b'/' => 0,
+        _ if directory == libc::AT_FDCWD => process::cwd(),
         // An empty path means the directory descriptor itself (AT_EMPTY_PATH).
-        None if directory != libc::AT_FDCWD => known_or_looked_up(directory),
-        _ if directory == libc::AT_FDCWD => process::intern(process::cwd(), bytes),
-        _ => process::intern(known_or_looked_up(directory), bytes),
-    }
+        0 => return known_or_looked_up(directory),
+        _ => known_or_looked_up(directory),
+    };
+    // SAFETY: as above.
+    unsafe { process::intern_text(base, path) }
 }
 
 fn known_or_looked_up(fd: c_int) -> u32 {

@@ -1,12 +1,12 @@
-//! Expands the table of `weftline_recorder::calls` into exported functions.
+//! Expands the table of `weftline_calls::hooked` into exported functions.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use libc::{AT_FDCWD, FILE, aiocb, dev_t, gid_t, iovec, mode_t, off64_t, pid_t, siginfo_t, size_t, ssize_t, uid_t};
-use weftline_recorder::calls::Call;
+use weftline_calls::{Call, hooked_calls};
+use weftline_recorder::clock;
 use weftline_recorder::layout::NO_OFFSET;
 use weftline_recorder::thread::{self, Fields};
-use weftline_recorder::{clock, hooked_calls};
 
 use crate::{errno, life, recipes, resolve, streams};
 
@@ -98,7 +98,9 @@ pub(crate) use real;
 
 macro_rules! define_hooks {
     (
-        table { $( $label:literal { $( $name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty => $shape:ident ( $($given:expr),* ) ; )* } )* }
+        table { $( $family:ident { $(
+            $name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty => $shape:ident ( $($given:expr),* ) is $operation:ident $canonical:ident $( [$detail:ident] )? ;
+        )* } )* }
         by_hand $hand:tt
         watched $watched:tt
     ) => { $( $(

@@ -2,7 +2,7 @@
 //!
 //! Loaded into the program with LD_PRELOAD, or late with `dlopen` by a front-end, which then starts it and binds its hooks through the
 //! recorder's table ([`life`], [`bind`]); nobody links it (its exports would interpose the linker's own program). The
-//! table of hooks is `weftline_recorder::calls`; [`hooks`] expands it into exported functions, and each line's shape is a
+//! table of hooks is `weftline_calls::hooked`; [`hooks`] expands it into exported functions, and each line's shape is a
 //! *recipe* in [`recipes`] or [`streams`]: what to note before the call, and what to store after it. Calls that make
 //! or replace processes are written out in [`processes`], variadic ones in [`variadic`], those that are only watched in [`watched`].
 //!
@@ -20,6 +20,7 @@
 mod bind;
 mod environment;
 mod errno;
+mod exclusive;
 mod files;
 mod foreign;
 mod hooks;
@@ -30,7 +31,6 @@ mod processes;
 mod recipes;
 mod resolve;
 mod streams;
-mod turn;
 mod variadic;
 mod watched;
 

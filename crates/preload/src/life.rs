@@ -12,8 +12,8 @@ use weftline_recorder::process::{self, LIVE_VARIABLE, Start};
 use weftline_recorder::table::{self, Table, on};
 use weftline_recorder::{clock, thread};
 
+use crate::exclusive::Exclusive;
 use crate::object::{self, Object};
-use crate::turn::Turn;
 use crate::{bind, files, foreign, mappings, resolve};
 
 /// What hooks of I/O calls do.
@@ -42,11 +42,9 @@ unsafe extern "C" {
 /// Is this call to be recorded?
 #[inline(always)]
 pub(crate) fn recording() -> bool {
-    match MODE.load(Ordering::Relaxed) {
-        RECORD => thread::has_state() || pass_foreign(),
-        PASS => false,
-        _ => decide(),
-    }
+    let mode = MODE.load(Ordering::Relaxed);
+    // The usual case is asked for first.
+    if mode == RECORD { thread::has_state() || pass_foreign() } else { mode != PASS && decide() }
 }
 
 /// Is the process traced at all, even if without I/O calls?
@@ -135,7 +133,7 @@ unsafe extern "C" fn start_late(live: *const u8, length: usize) -> c_int {
     if thread::state().in_vfork() {
         return -1;
     }
-    let Some(_turn) = Turn::take() else { return -1 };
+    let Some(_alone) = Exclusive::take() else { return -1 };
     if process::is_off() {
         FROM_ENVIRONMENT.store(0, Ordering::Relaxed);
         // SAFETY: the caller passes a path of this length.

@@ -5,9 +5,9 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::pid_t;
-use weftline_recorder::calls::Call;
+use weftline_calls::Call;
 use weftline_recorder::elf::Verdict;
-use weftline_recorder::layout::{Record, habits};
+use weftline_recorder::layout::{Record, unseen_io};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, process, sys};
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn clone(
     let shares_memory = flags & libc::CLONE_VM != 0 && flags & libc::CLONE_THREAD == 0;
     let suspends = shares_memory && flags & libc::CLONE_VFORK != 0;
     if shares_memory {
-        process::note_habit(habits::SHARED_MEMORY);
+        process::note_habit(unseen_io::SHARED_MEMORY);
     }
     if suspends {
         thread::state().enter_vfork();
@@ -376,32 +376,27 @@ unsafe fn spawn(
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_spawn(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    argv: Strings,
-    environment: Strings,
-) -> c_int {
-    let real = real!(posix_spawn(*mut pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int);
-    // SAFETY: the program's own arguments.
-    unsafe { spawn(Call::posix_spawn, real, false, (pid, path, actions, attributes, argv, environment)) }
+macro_rules! spawns {
+    ($($name:ident, search: $search:expr;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            pid: *mut pid_t,
+            path: *const c_char,
+            actions: *const c_void,
+            attributes: *const c_void,
+            argv: Strings,
+            environment: Strings,
+        ) -> c_int {
+            let real = real!($name(*mut pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int);
+            // SAFETY: the program's own arguments.
+            unsafe { spawn(Call::$name, real, $search, (pid, path, actions, attributes, argv, environment)) }
+        }
+    )* };
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_spawnp(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    argv: Strings,
-    environment: Strings,
-) -> c_int {
-    let real = real!(posix_spawnp(*mut pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int);
-    // SAFETY: the program's own arguments.
-    unsafe { spawn(Call::posix_spawnp, real, true, (pid, path, actions, attributes, argv, environment)) }
+spawns! {
+    posix_spawn, search: false;
+    posix_spawnp, search: true;
 }
 
 macro_rules! exits {

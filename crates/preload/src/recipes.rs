@@ -5,7 +5,8 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{aiocb, iovec, siginfo_t};
-use weftline_recorder::layout::{NO_OFFSET, habits, record_flags};
+use weftline_calls::Call;
+use weftline_recorder::layout::{NO_OFFSET, record_flags, unseen_io};
 use weftline_recorder::thread::Fields;
 use weftline_recorder::{process, scratch, sys};
 
@@ -30,8 +31,10 @@ impl<F: FnOnce(i64, usize) -> Option<Fields>> Recipe for After<F> {
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
+const EAGAIN: i64 = -(libc::EAGAIN as i64);
 
 /// Name of a path argument; none if the kernel could not read it, for then neither can we.
+#[inline(always)]
 fn path_id(ret: i64, directory: c_int, path: *const c_char) -> u32 {
     // SAFETY: the real call has read the string, or the C library would have crashed on it.
     if ret == EFAULT { 0 } else { unsafe { files::path(directory, path) } }
@@ -44,25 +47,38 @@ fn fd_id(ret: i64, fd: c_int) -> u32 {
 }
 
 pub(crate) fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> impl Recipe {
-    after(move |ret, _| {
-        let name = path_id(ret, directory, path);
+    Open { directory, path, flags, mode }
+}
+
+/// What was given to an `open`. Not a closure: those are in line only where the compiler likes to.
+struct Open {
+    directory: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+}
+
+impl Recipe for Open {
+    #[inline(always)]
+    fn after(self, ret: i64, _bits: usize) -> Option<Fields> {
+        let name = path_id(ret, self.directory, self.path);
         if ret >= 0 {
             // An unnamed temporary file has no path of its own: its directory's would be wrong.
-            if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+            if self.flags & libc::O_TMPFILE == libc::O_TMPFILE {
                 files::fresh(ret as c_int);
             } else {
-                files::opened(ret as c_int, name, flags & libc::O_APPEND == 0);
+                files::opened(ret as c_int, name, self.flags & libc::O_APPEND == 0);
             }
         }
         Some(Fields {
             path: name,
             fd: ret.max(-1) as i32,
-            detail: flags as u32,
+            detail: self.flags as u32,
             ret,
-            extra: u64::from(mode),
+            extra: u64::from(self.mode),
             ..Fields::NONE
         })
-    })
+    }
 }
 
 /// A call that returns a descriptor without a path.
@@ -330,7 +346,7 @@ pub(crate) fn map(size: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64
         }
         let path = fd_id(ret, fd);
         if ret == 0 {
-            process::note_habit(habits::MMAP);
+            process::note_habit(unseen_io::MMAP);
             mappings::mapped(bits, size, path);
         }
         Some(Fields { path, fd, detail: prot as u32, size: size as i64, ret, offset, ..Fields::NONE })
@@ -373,12 +389,12 @@ pub(crate) fn transfer(to: c_int, from: c_int, size: usize) -> impl Recipe {
 }
 
 pub(crate) fn splice_pipe(to: c_int, from: c_int, size: usize) -> impl Recipe {
-    process::note_habit(habits::SPLICE);
+    process::note_habit(unseen_io::SPLICE);
     transfer(to, from, size)
 }
 
 pub(crate) fn splice_memory(fd: c_int, iov: *const iovec, count: usize) -> impl Recipe {
-    process::note_habit(habits::SPLICE);
+    process::note_habit(unseen_io::SPLICE);
     vector(fd, iov, count as c_int, Some(0))
 }
 
@@ -395,6 +411,65 @@ fn aio(ret: i64, shown: i64, request: *const aiocb) -> Option<Fields> {
     // SAFETY: the C library has read and written the program's request.
     let (fd, size, offset) = unsafe { ((*request).aio_fildes, (*request).aio_nbytes as i64, (*request).aio_offset) };
     Some(Fields { path: fd_id(ret, fd), fd, size, ret: shown, offset, ..Fields::NONE })
+}
+
+/// A call that waits for somebody else, which is recorded only if it did: event loops and MPI's progress loops ask millions of times whether
+/// something is there.
+struct Waiting<R>(R);
+
+/// Ticks within which a call has not waited: some 10 µs by the TSC of today's machines, 20 µs where ticks are nanoseconds.
+const AT_ONCE: u64 = 20_000;
+
+impl<R: Recipe> Recipe for Waiting<R> {
+    #[inline(always)]
+    fn after(self, ret: i64, bits: usize) -> Option<Fields> {
+        self.0.after(ret, bits)
+    }
+
+    #[inline(always)]
+    fn store(self, call: Call, start: u64, end: u64, ret: i64, bits: usize) {
+        if waited(start, end) {
+            self.0.store(call, start, end, ret, bits);
+        }
+    }
+}
+
+#[inline(always)]
+fn waited(start: u64, end: u64) -> bool {
+    end.wrapping_sub(start) >= AT_ONCE
+}
+
+pub(crate) fn pause() -> impl Recipe {
+    Waiting(whole())
+}
+
+pub(crate) fn pause_on(fd: c_int) -> impl Recipe {
+    Waiting(on_fd(fd, 0))
+}
+
+/// Bytes through a socket.
+pub(crate) fn exchange(fd: c_int, size: usize) -> impl Recipe {
+    Exchange { fd, size }
+}
+
+struct Exchange {
+    fd: c_int,
+    size: usize,
+}
+
+impl Recipe for Exchange {
+    #[inline(always)]
+    fn after(self, ret: i64, _bits: usize) -> Option<Fields> {
+        Some(Fields { path: fd_id(ret, self.fd), fd: self.fd, size: self.size as i64, ret, ..Fields::NONE })
+    }
+
+    #[inline(always)]
+    fn store(self, call: Call, start: u64, end: u64, ret: i64, bits: usize) {
+        // "Nothing there yet" of a socket that does not block is no event either.
+        if ret != EAGAIN || waited(start, end) {
+            After(move |ret, bits| self.after(ret, bits)).store(call, start, end, ret, bits);
+        }
+    }
 }
 
 /// `system`: the shell's own image tells what it ran.

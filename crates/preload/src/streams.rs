@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::FILE;
-use weftline_recorder::calls::Call;
+use weftline_calls::Call;
 use weftline_recorder::clock;
 use weftline_recorder::layout::{NO_OFFSET, record_flags};
 use weftline_recorder::thread::{self, Buffer, Characters, Fields};

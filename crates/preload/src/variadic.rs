@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use libc::FILE;
-use weftline_recorder::calls::Call;
+use weftline_calls::Call;
 use weftline_recorder::clock;
 
 use crate::hooks::{Outcome, Recipe, real};

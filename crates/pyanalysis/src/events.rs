@@ -1,9 +1,4 @@
 //! Events of the index as Arrow batches. The columns are those of the table `events` of `weft query` (`docs/schema.md`).
-//!
-//! Names, categories, hosts and paths are dictionary arrays: their keys are the index's ids as they lie in memory, their values one array per
-//! run. Keys are signed, because pandas takes no others.
-
-mod columns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,27 +6,84 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use weftline_analysis::events::{Assembler, Words};
+use weftline_analysis::samples::rows::SampleRows;
 use weftline_index::scan::Pull;
-use weftline_index::{Batch, Filter, Request, Run};
+use weftline_index::schema::{EVENTS, EventColumn};
+use weftline_index::{Batch, Column, Filter, Request, Run};
 
 use crate::failure;
 use crate::progress::Callback;
 use crate::stream::Source;
-use columns::Assembler;
 
-pub(crate) use columns::event_columns;
+/// The columns that events have, in the order in which they come.
+#[pyfunction]
+pub(crate) fn event_columns() -> Vec<&'static str> {
+    EVENTS.iter().map(|column| column.name).collect()
+}
+
+/// The columns of these names; all of them by default.
+fn chosen(names: Option<Vec<String>>) -> PyResult<Vec<&'static EventColumn>> {
+    let Some(names) = names else { return Ok(EVENTS.iter().collect()) };
+    if names.is_empty() {
+        return Err(PyValueError::new_err("columns is empty; name some, or leave it out for all"));
+    }
+    let find = |name: &String| {
+        EVENTS.iter().find(|column| column.name == name).ok_or_else(|| {
+            let all = event_columns().join(", ");
+            PyValueError::new_err(format!("events have no column {name:?}; they have {all}"))
+        })
+    };
+    names.iter().map(find).collect()
+}
 
 /// Batches that wait for a slow reader of a run without an index.
 const AHEAD: usize = 4;
 
-/// Which events, and which of their columns.
+/// Makes Arrow batches of those of the index.
+trait Assemble: Send + Sync {
+    fn schema(&self) -> SchemaRef;
+    fn needs(&self) -> Vec<Column>;
+    fn assemble(&self, batch: &Batch) -> Item;
+}
+
+impl Assemble for Assembler {
+    fn schema(&self) -> SchemaRef {
+        Assembler::schema(self)
+    }
+
+    fn needs(&self) -> Vec<Column> {
+        Assembler::needs(self)
+    }
+
+    fn assemble(&self, batch: &Batch) -> Item {
+        Assembler::assemble(self, batch)
+    }
+}
+
+impl Assemble for SampleRows {
+    fn schema(&self) -> SchemaRef {
+        SampleRows::schema(self)
+    }
+
+    fn needs(&self) -> Vec<Column> {
+        SampleRows::needs()
+    }
+
+    fn assemble(&self, batch: &Batch) -> Item {
+        SampleRows::assemble(self, batch)
+    }
+}
+
+/// Which events, and what is made of them.
 pub(crate) struct Events {
     run: Arc<Run>,
     progress: Arc<Callback>,
     threads: usize,
     filter: Filter,
-    assembler: Arc<Assembler>,
+    assembler: Arc<dyn Assemble>,
 }
 
 impl Events {
@@ -42,8 +94,21 @@ impl Events {
         columns: Option<Vec<String>>,
         filter: Filter,
     ) -> PyResult<Events> {
-        let assembler = Arc::new(Assembler::new(&run.dictionary(), columns)?);
+        let columns = chosen(columns)?;
+        let words = Words::new(run.dictionary()).map_err(|error| failure::of_analysis(&error))?;
+        let assembler = Arc::new(Assembler::new(Arc::new(words), columns, false));
         Ok(Events { run, progress, threads, filter, assembler })
+    }
+
+    /// Samples, one row per value.
+    pub(crate) fn of_samples(
+        run: Arc<Run>,
+        progress: Arc<Callback>,
+        threads: usize,
+        filter: Filter,
+    ) -> PyResult<Events> {
+        let assembler = Arc::new(SampleRows::new(run.dictionary()).map_err(|error| failure::of_analysis(&error))?);
+        Ok(Events { run, progress, threads, filter: SampleRows::filter(filter), assembler })
     }
 }
 
@@ -69,7 +134,7 @@ struct Groups {
     pull: Pull,
     next: usize,
     threads: usize,
-    assembler: Arc<Assembler>,
+    assembler: Arc<dyn Assemble>,
     ready: VecDeque<Item>,
 }
 
@@ -129,7 +194,12 @@ struct Scanned {
 }
 
 impl Scanned {
-    fn start(run: Arc<Run>, progress: Arc<Callback>, request: Request, assembler: Arc<Assembler>) -> PyResult<Scanned> {
+    fn start(
+        run: Arc<Run>,
+        progress: Arc<Callback>,
+        request: Request,
+        assembler: Arc<dyn Assemble>,
+    ) -> PyResult<Scanned> {
         let schema = assembler.schema();
         let (sender, items) = sync_channel(AHEAD);
         let read = move || {

@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyException, PyFileNotFoundError, PyPermissionError, PyVa
 use pyo3::prelude::*;
 use weftline_analysis::AnalysisError;
 use weftline_analysis::condition::ConditionError;
-use weftline_analysis::findings::FindingsError;
 use weftline_index::IndexError;
 
 pyo3::create_exception!(weftline, Error, PyException, "A run cannot be analysed; the text says why and what to do.");
@@ -31,13 +30,6 @@ pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
             PyValueError::new_err(error.to_string())
         }
         _ => Error::new_err(error.to_string()),
-    }
-}
-
-pub(crate) fn of_findings(error: &FindingsError) -> PyErr {
-    match error {
-        FindingsError::Index(error) => of_index(error),
-        other => Error::new_err(other.to_string()),
     }
 }
 

@@ -25,17 +25,14 @@ mod times;
 #[pyo3::pymodule(gil_used = true)]
 mod _analysis {
     #[pymodule_export]
-    use crate::events::event_columns;
-    #[pymodule_export]
-    use crate::failure::Error;
-    #[pymodule_export]
-    use crate::report::Report;
-    #[pymodule_export]
-    use crate::run::{Run, presets, views};
-    #[pymodule_export]
-    use crate::stream::Stream;
-    #[pymodule_export]
-    use crate::table::Table;
+    use crate::{
+        events::event_columns,
+        failure::Error,
+        report::Report,
+        run::{Run, presets, views},
+        stream::Stream,
+        table::Table,
+    };
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
+use weftline_analysis::units::counted;
 use weftline_report::{html, json, text};
 
 use crate::failure::Error;
@@ -96,7 +97,8 @@ impl Report {
     }
 
     fn __repr__(&self) -> String {
-        format!("<weftline report of {}: {} findings>", self.report.title, self.report.findings.len())
+        let findings = counted(self.report.findings.len() as u64, "finding", "findings");
+        format!("<weftline report of {}: {findings}>", self.report.title)
     }
 }
 

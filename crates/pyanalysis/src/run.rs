@@ -8,11 +8,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_analysis::condition::Condition;
-use weftline_analysis::findings::{self, Config};
+use weftline_analysis::findings::Config;
 use weftline_analysis::hlm::{Hlm, HlmQuestion, ViewType};
+use weftline_analysis::pass;
 use weftline_analysis::presets::Preset;
 use weftline_analysis::profiles::{ProfileQuestion, Profiles};
-use weftline_analysis::summary::{Question, Summary, view_tables};
+use weftline_analysis::samples::Samples;
+use weftline_analysis::summary::{Question, view_tables};
 use weftline_analysis::system::{SystemMetrics, SystemQuestion};
 use weftline_index::{Filter, OpenOptions};
 
@@ -140,13 +142,16 @@ impl Run {
         to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Report> {
         let question = question(preset, views, time, r#where, from_, to)?;
-        let title = self.title();
+        let runs: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
         py.detach(|| {
             let run = &*self.run;
-            let summary = Summary::of(run, &question).map_err(|error| failure::of_analysis(&error))?;
+            let answer = pass::report(run, &question, Some(&Config::default()));
+            let (summary, verdict) = answer.map_err(|error| failure::of_analysis(&error))?;
             let views = view_tables(run, &question).map_err(|error| failure::of_analysis(&error))?;
-            let verdict = findings::findings(run, &Config::default()).map_err(|error| failure::of_findings(&error))?;
-            Ok(Report::new(weftline_report::make::report(&title, run, &summary, views, &verdict)))
+            let samples = Samples::of(run, &question.window(run)).map_err(|error| failure::of_analysis(&error))?;
+            let mut report = weftline_report::make::report(&runs, run, &summary, views, &verdict);
+            weftline_report::sampled::add(&mut report, run, &summary, &samples);
+            Ok(Report::new(report))
         })
     }
 
@@ -231,6 +236,20 @@ impl Run {
         Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }
 
+    /// Samples of hosts and processes, one row per value, as a stream of batches.
+    #[pyo3(signature = (*, r#where=None, from_=None, to=None))]
+    fn samples(
+        &self,
+        py: Python<'_>,
+        r#where: Option<&str>,
+        from_: Option<&Bound<'_, PyAny>>,
+        to: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Stream> {
+        let filter = self.filter(r#where, from_, to)?;
+        let (run, progress) = (Arc::clone(&self.run), Arc::clone(&self.progress));
+        py.detach(|| Ok(Stream::new(Events::of_samples(run, progress, self.threads(), filter)?)))
+    }
+
     /// Events, as a stream of batches.
     #[pyo3(signature = (*, columns=None, r#where=None, from_=None, to=None))]
     fn events(
@@ -241,14 +260,9 @@ impl Run {
         from_: Option<&Bound<'_, PyAny>>,
         to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Stream> {
-        let origin = self.run.times().origin().unwrap_or(0);
-        let on_clock = |time: Option<i64>| time.map(|time| origin.saturating_add(time));
-        let from = on_clock(times::maybe(from_, "from_")?);
-        let to = on_clock(times::maybe(to, "to")?);
-        let filter = filter_of(r#where)?.with_time(from, to);
+        let filter = self.filter(r#where, from_, to)?;
         let (run, progress) = (Arc::clone(&self.run), Arc::clone(&self.progress));
-        let threads = self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        py.detach(|| Ok(Stream::new(Events::new(run, progress, threads, columns, filter)?)))
+        py.detach(|| Ok(Stream::new(Events::new(run, progress, self.threads(), columns, filter)?)))
     }
 
     /// The answer of `weft-sql` to a query.
@@ -279,6 +293,24 @@ impl Run {
 }
 
 impl Run {
+    /// A condition within a window of time.
+    fn filter(
+        &self,
+        condition: Option<&str>,
+        from: Option<&Bound<'_, PyAny>>,
+        to: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Filter> {
+        let origin = self.run.times().origin().unwrap_or(0);
+        let on_clock = |time: Option<i64>| time.map(|time| origin.saturating_add(time));
+        let from = on_clock(times::maybe(from, "from_")?);
+        let to = on_clock(times::maybe(to, "to")?);
+        Ok(filter_of(condition)?.with_time(from, to))
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
     fn facts(&self) -> Value {
         let (dictionary, times) = (self.run.dictionary(), self.run.times());
         let phases: serde_json::Map<String, Value> =

@@ -4,7 +4,9 @@ use arrow_array::{RecordBatch, RecordBatchIterator};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+use weftline_analysis::statistics::seconds;
 use weftline_analysis::table::ColumnValues;
+use weftline_analysis::units::counted;
 
 use crate::failure;
 use crate::stream::{schema_capsule, stream_capsule, to_arrow, to_pandas, to_polars};
@@ -25,8 +27,15 @@ impl Table {
     fn values<'py>(&self, py: Python<'py>, values: &ColumnValues) -> PyResult<Bound<'py, PyList>> {
         match values {
             ColumnValues::Int(values) => PyList::new(py, values),
+            ColumnValues::Time(values) => PyList::new(py, values.iter().map(|ns| ns.map(|ns| seconds(ns.into())))),
             ColumnValues::Float(values) => PyList::new(py, values),
             ColumnValues::Text(values) => PyList::new(py, values),
+            ColumnValues::Measured(values) => {
+                PyList::new(py, values.iter().map(|value| value.map(|(number, _)| number)))
+            }
+            ColumnValues::Curve(values) => {
+                PyList::new(py, values.iter().map(|curve| curve.as_ref().map(|curve| curve.points.clone())))
+            }
         }
     }
 }
@@ -36,7 +45,17 @@ impl Table {
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        self.table.columns.iter().map(|(name, _)| name.clone()).collect()
+        self.table.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// What each column measures: `s`, `ns`, `bytes`, `bytes/s`, `1/s`, `count`, `share`, `percent`, `id`, `number` …, by name.
+    #[getter]
+    fn units<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let units = PyDict::new(py);
+        for column in &self.table.columns {
+            units.set_item(&column.name, column.unit.name())?;
+        }
+        Ok(units)
     }
 
     fn __len__(&self) -> usize {
@@ -49,18 +68,18 @@ impl Table {
 
     /// The values of a column.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
-        let values = self.table.column(column).ok_or_else(|| {
+        let column = self.table.column(column).ok_or_else(|| {
             PyKeyError::new_err(format!(
                 "there is no column {column:?}; .columns lists the {}",
                 self.table.columns.len()
             ))
         })?;
-        self.values(py, values)
+        self.values(py, &column.values)
     }
 
     /// The rows, each as a dictionary.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let columns = self.table.columns.iter().map(|(name, values)| Ok((name, self.values(py, values)?)));
+        let columns = self.table.columns.iter().map(|column| Ok((&column.name, self.values(py, &column.values)?)));
         let columns: Vec<_> = columns.collect::<PyResult<_>>()?;
         let rows = PyList::empty(py);
         for row in 0..self.table.rows {
@@ -107,6 +126,7 @@ impl Table {
     }
 
     fn __repr__(&self) -> String {
-        format!("<weftline table: {} rows, {} columns>", self.table.rows, self.table.columns.len())
+        let (rows, columns) = (self.table.rows as u64, self.table.columns.len() as u64);
+        format!("<weftline table: {}, {}>", counted(rows, "row", "rows"), counted(columns, "column", "columns"))
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use weftline::front::{self, Argument, Kind, Told, wants};
-use weftline::recorder;
+use weftline::front::{self, Argument, EventHead, Kind, wants};
+use weftline::locate;
 
 use crate::values::{Args, text_id};
 
@@ -38,13 +38,13 @@ pub(crate) fn add_kinds(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Is anything recorded at the moment?
 #[pyfunction]
 pub(crate) fn is_on() -> bool {
-    recorder::recording().is_some()
+    locate::recording().is_some()
 }
 
 /// The recorder's clock; 0 when nothing is recorded.
 #[pyfunction]
 pub(crate) fn now() -> u64 {
-    recorder::recording().map_or(0, front::now)
+    locate::recording().map_or(0, front::now)
 }
 
 /// An id for an async span that no other one of this process has.
@@ -64,7 +64,7 @@ pub(crate) fn id_of(text: &str) -> u64 {
 #[pyfunction]
 #[pyo3(signature = (*, always=false))]
 pub(crate) fn usage(always: bool) -> Option<Usage> {
-    let table = recorder::recording()?;
+    let table = locate::recording()?;
     let reading = if always { Some(front::usage(table)) } else { front::wanted_usage(table) };
     reading.map(Usage)
 }
@@ -77,31 +77,31 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 #[pyo3(signature = (wanted, /))]
 pub(crate) fn set_usage(wanted: bool) {
     WANTED.store(wanted, Ordering::Relaxed);
-    recorder::find().wants_usage.store(if wanted { wants::ALL } else { 0 }, Ordering::Relaxed);
+    locate::find().wants_usage.store(if wanted { wants::ALL } else { 0 }, Ordering::Relaxed);
 }
 
 /// Spans of this process tell the use of NVIDIA's GPUs from now on; `False` where there is none that NVML would tell of.
 #[pyfunction]
 pub(crate) fn ask_gpu() -> bool {
-    recorder::recording().is_some_and(front::ask_gpu)
+    locate::recording().is_some_and(front::ask_gpu)
 }
 
 /// A recorder has started.
 pub(crate) fn apply_usage() {
     if WANTED.load(Ordering::Relaxed) {
-        recorder::find().wants_usage.store(wants::ALL, Ordering::Relaxed);
+        locate::find().wants_usage.store(wants::ALL, Ordering::Relaxed);
     }
 }
 
 fn moment(kind: Kind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
-    let Some(table) = recorder::recording() else { return };
+    let Some(table) = locate::recording() else { return };
     let mut told = Args::new();
     if let Some(args) = args {
         told.add_all(table, args);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
     let now = front::now(table);
-    front::emit(table, &Told { kind, name, category, start: now, end: now, id: 0 }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start: now, end: now, id: 0 }, told.as_bytes());
 }
 
 /// Records that something happened now: `instant("cache miss", key=path)`.
@@ -160,7 +160,7 @@ pub(crate) fn emit(
     let Some(kind) = Kind::ALL.get(kind as usize).copied() else {
         return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
     };
-    let Some(table) = recorder::recording() else { return Ok(()) };
+    let Some(table) = locate::recording() else { return Ok(()) };
     let mut told = Args::new();
     if let Some((start, end)) = at {
         told.put(0, Argument::At(start, end));
@@ -172,6 +172,6 @@ pub(crate) fn emit(
         told.put_usage(table, usage.get().0);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
-    front::emit(table, &Told { kind, name, category, start, end, id }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start, end, id }, told.as_bytes());
     Ok(())
 }

@@ -6,7 +6,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 use weftline::front::{self, Argument, Kind, Table};
-use weftline::recorder;
+use weftline::locate;
 
 use crate::name::{Name, Site};
 use crate::values::Args;
@@ -80,7 +80,7 @@ impl Items {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut iterator = self.iterator.bind(py).clone();
-        let Some(table) = recorder::recording() else {
+        let Some(table) = locate::recording() else {
             self.body_start.store(0, Ordering::Relaxed);
             self.next.fetch_add(1, Ordering::Relaxed);
             return iterator.next().transpose();
@@ -116,7 +116,7 @@ impl Drop for Items {
     /// A loop that was left early ends the body of its last item when it lets go of the iterator.
     fn drop(&mut self) {
         if self.body_start.load(Ordering::Relaxed) != 0
-            && let Some(table) = recorder::recording()
+            && let Some(table) = locate::recording()
         {
             Python::attach(|py| self.end_body(py, table, front::now(table)));
         }

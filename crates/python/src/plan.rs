@@ -77,7 +77,7 @@ pub(crate) struct Plan {
     pub(crate) id: Option<u64>,
     pub(crate) usage: bool,
     pub(crate) capture: Option<Capture>,
-    /// Told with every event.
+    /// EventHead with every event.
     pub(crate) extra: Option<Py<PyDict>>,
     /// Makes a generator or coroutine out of [`crate::steps::Steps`]; for functions that return such a thing.
     pub(crate) driver: Option<Py<PyAny>>,

@@ -1,4 +1,4 @@
-//! Recording without `weft run`: begins and finishes a session of `weftline-standalone` with the library that lies in this package.
+//! Recording without `weft run`: begins and finishes a session of `weftline-session` with the library that lies in this package.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use weftline::recorder;
-use weftline_standalone::session::{self, Begun, Plan};
-use weftline_standalone::{LIBRARY_VARIABLE, dftracer, perfflow};
+use weftline::locate;
+use weftline_dropin::{dftracer, perfflow};
+use weftline_session::{self as session, Begun, LIBRARY_VARIABLE, Plan};
 
 pyo3::create_exception!(weftline, Error, PyException, "Recording cannot begin; the text says why and what to do.");
 
@@ -62,7 +62,7 @@ pub(crate) fn begin(
     };
     let library = library();
     let begun = py.detach(|| {
-        let table = recorder::load(&library)
+        let table = locate::load(&library)
             .map_err(|why| format!("{} cannot be loaded: {why}; reinstall weftline", library.display()))?;
         let weft = home().join("bin/weft");
         session::begin(table, plan, weft.is_file().then_some(weft.as_path())).map_err(|why| why.to_string())
@@ -141,17 +141,21 @@ fn perfflow_from_environment() -> (perfflow::Options, Vec<String>) {
 pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (options, warnings) = dftracer::Options::from_environment();
     let told = PyDict::new(py);
-    told.set_item("enable", options.enable)?;
+    for (name, is_on) in [
+        ("enable", options.enable),
+        ("compression", options.compression),
+        ("io", options.io),
+        ("posix", options.posix),
+        ("stdio", options.stdio),
+        ("metadata", options.metadata),
+        ("tids", options.tids),
+        ("bind_signals", options.bind_signals),
+    ] {
+        told.set_item(name, is_on)?;
+    }
     told.set_item("init", format!("{:?}", options.init).to_uppercase())?;
     told.set_item("log_file", options.log_file)?;
     told.set_item("data_dirs", options.data_dirs)?;
-    told.set_item("compression", options.compression)?;
-    told.set_item("io", options.io)?;
-    told.set_item("posix", options.posix)?;
-    told.set_item("stdio", options.stdio)?;
-    told.set_item("metadata", options.metadata)?;
-    told.set_item("tids", options.tids)?;
-    told.set_item("bind_signals", options.bind_signals)?;
     told.set_item("log_level", options.log_level)?;
     told.set_item("time_metric", options.time_metric)?;
     told.set_item("write_buffer_size", options.write_buffer_size)?;

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use weftline::front::{self, Kind, Table, Told, Usage};
-use weftline::recorder;
+use weftline::front::{self, EventHead, Kind, Table, Usage};
+use weftline::locate;
 
 use crate::events::default_category;
 use crate::values::{Args, text_id};
@@ -41,7 +41,7 @@ impl Span {
     }
 
     fn enter(&self, py: Python<'_>, kind: Kind) {
-        if let Some(table) = recorder::recording() {
+        if let Some(table) = locate::recording() {
             let mut args = Args::new();
             if let Some(given) = &self.given {
                 args.add_all(table, given.bind(py));
@@ -62,7 +62,7 @@ impl Span {
             open.innermost = open.outer.pop();
         }
         drop(open);
-        if let Some(table) = recorder::recording() {
+        if let Some(table) = locate::recording() {
             self.tell(py, table, entry, error);
         }
     }
@@ -77,7 +77,7 @@ impl Span {
         }
         let (name, category) = (text_id(table, self.name.bind(py)), text_id(table, self.category.bind(py)));
         let id = if entry.kind == Kind::AsyncSpan { front::new_id() } else { 0 };
-        let told = Told { kind: entry.kind, name, category, start: entry.start, end, id };
+        let told = EventHead { kind: entry.kind, name, category, start: entry.start, end, id };
         front::emit(table, &told, entry.args.as_bytes());
     }
 }
@@ -118,7 +118,7 @@ impl Span {
     /// Adds arguments that are known only now; to the innermost open block.
     #[pyo3(signature = (**args))]
     fn update(&self, args: Option<&Bound<'_, PyDict>>) {
-        let (Some(table), Some(args)) = (recorder::recording(), args) else { return };
+        let (Some(table), Some(args)) = (locate::recording(), args) else { return };
         let mut told = Args::new();
         told.add_all(table, args);
         if let Some(entry) = &mut self.open().innermost {

@@ -11,7 +11,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use weftline::front::{self, Argument, Kind, Table};
-use weftline::recorder;
+use weftline::locate;
 
 use crate::name::Name;
 use crate::plan::Plan;
@@ -72,7 +72,7 @@ impl Life {
     }
 
     fn end(&self, py: Python<'_>, how: &End<'_>) {
-        let Some(table) = recorder::recording() else { return };
+        let Some(table) = locate::recording() else { return };
         let mut told = Args::new();
         if let End::Raised(error) = how {
             told.add_error(table, error.get_type(py).as_any());
@@ -162,7 +162,7 @@ impl Steps {
         py: Python<'py>,
         take: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(table) = recorder::recording() else { return take(self.iterator.bind(py)) };
+        let Some(table) = locate::recording() else { return take(self.iterator.bind(py)) };
         let from = front::now(table);
         let result = take(self.iterator.bind(py));
         let to = front::now(table);

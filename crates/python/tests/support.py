@@ -16,6 +16,8 @@ from typing import Any, Optional
 
 # How much longer than asked for a sleep may take on a busy machine, in microseconds.
 SLACK = 400_000
+# Seconds that a program may take; a worker that imports torch itself takes three of them.
+LIMIT = 600 if "WEFT_TORCH_PYTHON" in os.environ else 120
 # Categories of events that no program of ours made.
 OTHERS = ("POSIX", "STDIO", "PROCESS", "dftracer", "weft")
 MODES = ("weft run", "standalone")
@@ -112,7 +114,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def run(program: str, directory: Path, mode: str = "weft run", status: int = 0, **variables: str) -> Run:
+def run(
+    program: str, directory: Path, mode: str = "weft run", status: int = 0, options: tuple[str, ...] = (), **variables: str
+) -> Run:
     """Runs a program traced. Its file is `program.py`, so that it can be imported by processes that it starts."""
     place = directory / mode.replace(" ", "-")
     place.mkdir(parents=True)
@@ -122,8 +126,8 @@ def run(program: str, directory: Path, mode: str = "weft run", status: int = 0, 
     (place / "program.py").write_text(text)
     command = [sys.executable, "program.py"]
     if mode == "weft run":
-        command = [weft(), "run", "-q", "-o", str(place / "run"), "--", *command]
-    done = subprocess.run(command, cwd=place, env=environment(**variables), capture_output=True, text=True, timeout=120, check=False)
+        command = [weft(), "run", "-q", *options, "-o", str(place / "run"), "--", *command]
+    done = subprocess.run(command, cwd=place, env=environment(**variables), capture_output=True, text=True, timeout=LIMIT, check=False)
     result = Run(done, place / "run")
     assert result.status == status, f"{mode}: status {result.status}\n{result.output}\n{result.errors}"
     return result
@@ -134,7 +138,7 @@ def untraced(program: str, directory: Path, *, python: tuple[str, ...] = (), sta
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "program.py").write_text(textwrap.dedent(program))
     command = [sys.executable, *python, "program.py"]
-    done = subprocess.run(command, cwd=directory, env=environment(**variables), capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=directory, env=environment(**variables), capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == status, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 

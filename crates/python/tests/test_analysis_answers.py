@@ -1,6 +1,7 @@
 """``weftline.open`` on the golden traces: views, metrics, events, reports, in the hands of those who take them."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
@@ -10,6 +11,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
+import support
 
 import weftline
 from weftline import analysis
@@ -153,6 +155,16 @@ def test_reports(runs: dict[str, analysis.Run]) -> None:
     page = report._repr_html_()
     assert page.startswith("<iframe") and "<script" not in page and "&lt;h1" not in page
     assert report.html.startswith("<!doctype html>")
+
+
+def test_a_report_of_a_run_tells_what_was_lost_and_covered(tmp_path: Path) -> None:
+    traced = support.run("print(open(__file__).read() != '')", tmp_path)
+    command = [support.weft(), "report", "--json", str(traced.directory)]
+    theirs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    ours = weftline.open(traced.directory).report()
+    assert ours.job["lost_events"] == 0 and 0 < ours.job["coverage_percent"]["read"] <= 100
+    assert json.loads(ours.to_json())["job"] == theirs["job"]
+    assert " coverage  " in ours.text and " lost  " in ours.text
 
 
 def test_records_of_the_tracer_and_samples_of_hosts(runs: dict[str, analysis.Run]) -> None:

@@ -175,12 +175,12 @@ def test_the_examples_of_the_document(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     text = (golden.GOLDEN.parents[2] / "docs/analyse-python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     known: dict[str, Any] = {}
     for block in blocks:
         exec(block, known)
     assert len(known["frame"]) > 0 and len(known["seconds"]) > 0 and known["slowest"]["count"] > 0
-    assert "findings" in capsys.readouterr().out
+    assert "rules checked" in capsys.readouterr().out
 
 
 def test_runs_that_weft_made(tmp_path: Path) -> None:
@@ -190,6 +190,28 @@ def test_runs_that_weft_made(tmp_path: Path) -> None:
     files = weftline.open(place).view("file_name", preset="posix", layer="posix")
     mine = next(row for row in files.rows() if row["file_name"].endswith("data.txt"))
     assert mine["write_size_sum"] == 4096
+
+
+def test_samples_have_units(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    program = "import time\nwhile time.process_time() < 0.5: pass"
+    job = subprocess.Popen(["/usr/bin/python3", "-c", program])
+    command = [support.weft(), "collect", "-q", "--tree", str(job.pid), "--interval", "50ms", "-o", str(place)]
+    subprocess.run(command, check=True)
+    job.wait()
+    run = weftline.open(place)
+    samples = run.samples()
+    assert samples.columns[:2] == ["time_ns", "dur_ns"] and {"host", "process", "pid", "program", "metric", "value", "unit"} <= set(samples.columns)
+    rows = samples.to_arrow().to_pylist()
+    of = lambda metric, pid: [row for row in rows if (row["metric"], row["pid"]) == (metric, pid)]
+    cpu = of("cpu_ns", job.pid)
+    assert cpu and {(row["unit"], row["type"]) for row in cpu} == {("ns", "delta")}
+    assert {row["unit"] for row in of("rss_bytes", job.pid)} == {"bytes"} and {row["unit"] for row in of("idle_pct", 0)} == {"percent"}
+    assert all(row["program"] is None for row in rows if row["pid"] == 0)
+    # What the report adds up is what the rows hold.
+    programs = run.report().sections["sampled_programs"].rows()
+    assert sum(row["cpu_ns"] for row in programs) == sum(row["value"] for row in rows if row["metric"] == "cpu_ns" and row["category"] == "process")
+    assert run.samples(where="pid = 0").to_arrow().num_rows == sum(row["pid"] == 0 for row in rows)
 
 
 def test_runs_whose_sampler_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

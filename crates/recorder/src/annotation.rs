@@ -104,6 +104,41 @@ pub struct Event<'a> {
     pub borrowed: core::marker::PhantomData<&'a [u8]>,
 }
 
+impl<'a> Event<'a> {
+    /// An event with its arguments.
+    #[inline(always)]
+    pub fn new(told: &EventHead, payload: &'a [u8]) -> Event<'a> {
+        Event {
+            kind: told.kind as u32,
+            name: told.name,
+            category: told.category,
+            length: payload.len() as u32,
+            start: told.start,
+            end: told.end,
+            id: told.id,
+            payload: payload.as_ptr(),
+            borrowed: core::marker::PhantomData,
+        }
+    }
+}
+
+/// What an event tells besides its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct EventHead {
+    /// What kind of event.
+    pub kind: Kind,
+    /// Name id of its name.
+    pub name: u32,
+    /// Name id of its category; 0 for none.
+    pub category: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Id of an async span or a flow.
+    pub id: u64,
+}
+
 /// What a thread and its process have used. Part of the [table](crate::table).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,13 +3,16 @@
 //! What an arena looks like is in [`crate::layout`]; whose it is, in [`crate::process`]. Nothing here is on the way of an event:
 //! a thread comes here when its segment is full.
 
+mod sharing;
+
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use crate::handover::{self, Mapped};
 use crate::layout::{
-    ARENA_MAGIC, ArenaHeader, BASE_SEGMENTS, BASE_SEGMENTS_AT, CONTROL_MAGIC, CONTROL_SIZE, Control, GROWN_SEGMENTS,
-    LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, REFUSED_PATH, Refusal, SEGMENT_SIZE, SegmentHeader,
-    options, piece_use, pool_state, segment_state,
+    ARENA_MAGIC, ArenaHeader, BASE_SEGMENTS, BASE_SEGMENTS_AT, BEING_WRITTEN, CONTROL_MAGIC, CONTROL_SIZE, Control,
+    GROWN_SEGMENTS, LAYOUT_VERSION, Loss, MAX_PIECES, PIECE_SIZE, POOL_SLOTS, REFUSED_PATH, Refusal, Refused, Rules,
+    SEGMENT_SIZE, options, piece_use, pool_state,
 };
 use crate::process::{self, unrestricted};
 use crate::{clock, scratch, sys, thread};
@@ -20,6 +23,46 @@ static NEXT_TRY: AtomicU64 = AtomicU64::new(0);
 /// Segments of each piece whose pages this process has made present ahead of their use.
 static POPULATED: [AtomicU64; MAX_PIECES] = [const { AtomicU64::new(0) }; MAX_PIECES];
 static PIECES: [AtomicPtr<u8>; MAX_PIECES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_PIECES];
+/// Pieces that were mapped with the base piece, itself included: see [`sharing`]. More than one: the arena grows in its own file.
+static IN_FILE: AtomicU32 = AtomicU32::new(1);
+
+/// See [`Rules`]; written before the state becomes ACTIVE.
+struct Decided {
+    clock: AtomicU32,
+    options: AtomicU32,
+    max_pieces: AtomicU32,
+    wait_limit: AtomicU64,
+}
+
+static DECIDED: Decided = Decided {
+    clock: AtomicU32::new(0),
+    options: AtomicU32::new(0),
+    max_pieces: AtomicU32::new(0),
+    wait_limit: AtomicU64::new(0),
+};
+
+/// What the supervisor has decided.
+pub(crate) fn rules() -> Rules {
+    Rules {
+        version: LAYOUT_VERSION,
+        clock: DECIDED.clock.load(Ordering::Relaxed),
+        options: DECIDED.options.load(Ordering::Relaxed),
+        max_pieces: DECIDED.max_pieces.load(Ordering::Relaxed),
+        wait_limit: DECIDED.wait_limit.load(Ordering::Relaxed),
+    }
+}
+
+/// Whether it has chosen this one of [`options`].
+pub(crate) fn wants(option: u32) -> bool {
+    DECIDED.options.load(Ordering::Relaxed) & option != 0
+}
+
+fn keep(rules: Rules) {
+    DECIDED.clock.store(rules.clock, Ordering::Relaxed);
+    DECIDED.options.store(rules.options, Ordering::Relaxed);
+    DECIDED.max_pieces.store(rules.max_pieces, Ordering::Relaxed);
+    DECIDED.wait_limit.store(rules.wait_limit, Ordering::Relaxed);
+}
 /// Longest path of a live directory; longer ones are refused by `weft run` as well.
 pub const LIVE_PATH_MAX: usize = 3900;
 
@@ -48,22 +91,38 @@ pub(crate) fn connect(live: &[u8]) -> Option<&'static Control> {
     if control.magic != CONTROL_MAGIC || control.version != LAYOUT_VERSION {
         return None;
     }
+    let (clock, options, max_pieces) = (control.clock, control.options, control.max_pieces);
+    keep(match sharing::is_shared(live) {
+        true => sharing::read_rules()?,
+        false => Rules { version: LAYOUT_VERSION, clock, options, max_pieces, wait_limit: control.wait_limit },
+    });
     CONTROL.store(at, Ordering::Release);
     Some(control)
 }
 
-/// Makes `base` the arena of this process. An earlier one stays mapped: others' slots in it are still read.
-pub(crate) fn settle_in(base: *mut u8) {
+/// An arena that this process has claimed and mapped.
+pub(crate) struct Claimed {
+    base: *mut u8,
+    /// Pieces that are mapped, one behind the other.
+    pieces: usize,
+}
+
+/// Makes a claimed arena that of this process. An earlier one stays mapped: others' slots in it are still read.
+pub(crate) fn settle_in(claimed: &Claimed) {
     // Before the first arena there is nothing to forget, and the list need not be touched.
-    if !self::base().is_null() {
-        for piece in &PIECES[1..] {
-            piece.store(core::ptr::null_mut(), Ordering::Relaxed);
+    if !base().is_null() || claimed.pieces > 1 {
+        for (index, piece) in PIECES.iter().enumerate().skip(1) {
+            let mapped = index < claimed.pieces;
+            let at = if mapped { claimed.base.wrapping_add(index * PIECE_SIZE) } else { core::ptr::null_mut() };
+            piece.store(at, Ordering::Relaxed);
         }
         for populated in &POPULATED {
             populated.store(0, Ordering::Relaxed);
         }
     }
-    PIECES[0].store(base, Ordering::Release);
+    IN_FILE.store(claimed.pieces as u32, Ordering::Relaxed);
+    sharing::settled();
+    PIECES[0].store(claimed.base, Ordering::Release);
 }
 
 /// The arena's base piece, null before there is one.
@@ -85,37 +144,54 @@ pub(crate) fn header() -> Option<&'static ArenaHeader> {
 }
 
 /// Takes an arena from the pool, or makes one when the pool is empty.
-pub(crate) fn claim(control: &Control) -> Result<*mut u8, Refusal> {
-    let me = pool_state::CLAIMED | u64::from(sys::getpid());
-    let mut refusal = None;
-    for (number, word) in control.pool.iter().enumerate() {
-        if word.load(Ordering::Relaxed) == pool_state::READY
-            && word.compare_exchange(pool_state::READY, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
-            match map_piece(number as u64, 0) {
-                Ok(base) => return Ok(base),
-                // Cannot be had from here (descriptors, permissions, another root): let another process have it.
-                Err(why) => {
-                    word.store(pool_state::READY, Ordering::Release);
-                    refusal = Some(why);
-                    break;
-                }
-            }
-        }
+pub(crate) fn claim(control: &Control) -> Result<Claimed, Refusal> {
+    if wants(options::OTHER_USERS) {
+        return sharing::claim(control);
     }
-    let number = POOL_SLOTS as u64 + control.own_arenas.fetch_add(1, Ordering::Relaxed);
-    let base = make_piece(number, 0).map_err(|why| refusal.unwrap_or(why))?;
-    let arena = base.cast::<ArenaHeader>();
-    // SAFETY: a new file of PIECE_SIZE zero bytes that nobody else has claimed.
-    unsafe { init_arena(arena, number, control.clock) };
-    Ok(base)
+    let map = |number| Ok(Claimed { base: map_piece(number, 0)?, pieces: 1 });
+    match claim_ready(control, |_| true, map) {
+        Ok(Some(claimed)) => Ok(claimed),
+        Ok(None) => make_own(control),
+        Err(why) => make_own(control).map_err(|_| why),
+    }
 }
 
-/// Makes a zeroed base piece an empty arena.
+/// Makes an arena.
+fn make_own(control: &Control) -> Result<Claimed, Refusal> {
+    let number = POOL_SLOTS as u64 + control.own_arenas.fetch_add(1, Ordering::Relaxed);
+    let base = make_piece(number, 0)?;
+    // SAFETY: a new file of PIECE_SIZE zero bytes that nobody else has claimed.
+    unsafe { init_arena(base.cast(), number, rules().clock, BASE_SEGMENTS as u32) };
+    Ok(Claimed { base, pieces: 1 })
+}
+
+/// Takes one of the arenas in the pool that are `wanted`, if any of them is ready.
+fn claim_ready(
+    control: &Control,
+    wanted: impl Fn(usize) -> bool,
+    map: impl Fn(u64) -> Result<Claimed, Refusal>,
+) -> Result<Option<Claimed>, Refusal> {
+    let me = pool_state::CLAIMED | u64::from(sys::getpid());
+    for (number, word) in control.pool.iter().enumerate() {
+        if word.load(Ordering::Acquire) == pool_state::READY
+            && wanted(number)
+            && word.compare_exchange(pool_state::READY, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            return map(number as u64).map(Some).inspect_err(|_| {
+                // Cannot be had from here (descriptors, permissions, another root): let another process have it.
+                word.store(pool_state::READY, Ordering::Release);
+            });
+        }
+    }
+    Ok(None)
+}
+
+/// Makes a zeroed base piece an empty arena with so many segments, one at least.
 ///
 /// # Safety
-/// `arena` must be a zeroed, mapped base piece that no process uses.
-pub unsafe fn init_arena(arena: *mut ArenaHeader, number: u64, clock: u32) {
+/// `arena` must be a zeroed, mapped base piece that no process uses, and the memory of its segments reserved.
+pub unsafe fn init_arena(arena: *mut ArenaHeader, number: u64, clock: u32, segments: u32) {
+    let segments = segments.clamp(1, BASE_SEGMENTS as u32);
     // SAFETY: the caller owns the piece.
     unsafe {
         (*arena).version = LAYOUT_VERSION;
@@ -123,25 +199,60 @@ pub unsafe fn init_arena(arena: *mut ArenaHeader, number: u64, clock: u32) {
         (*arena).number = number;
         (*arena).pieces_used.store(1, Ordering::Relaxed);
         (*arena).pieces[0].used_for.store(piece_use::SEGMENTS, Ordering::Relaxed);
-        (*arena).pieces[0].free.store(u64::MAX >> (64 - BASE_SEGMENTS), Ordering::Relaxed);
+        (*arena).base_segments.store(segments, Ordering::Relaxed);
+        (*arena).pieces[0].free.store(u64::MAX >> (64 - segments), Ordering::Relaxed);
         (*arena).magic.store(ARENA_MAGIC, Ordering::Release);
     }
 }
 
-/// Tells the supervisor that this program has no arena, and why.
+/// Tells the supervisor that this program has no arena, and why. Programs of the same name are counted together, so that a thousand of them take one
+/// place.
 #[cold]
 pub(crate) fn refuse(control: &Control, why: Refusal) {
-    let place = control.refusals.fetch_add(1, Ordering::Relaxed) as usize;
-    let Some(refused) = control.refused.get(place) else { return process::count_loss(Loss::NoArena) };
+    control.refusals.fetch_add(1, Ordering::Relaxed);
     let mut path = [0u8; 512];
     let length = sys::readlink(c"/proc/self/exe", &mut path).unwrap_or(0);
     let end = &path[length.saturating_sub(REFUSED_PATH)..length];
-    for (kept, byte) in refused.path.iter().zip(end) {
-        kept.store(*byte, Ordering::Relaxed);
+    if !control.refused.iter().any(|place| count_refusal(place, why, end)) {
+        process::count_loss(Loss::NoArena);
     }
-    refused.pid.store(sys::getpid(), Ordering::Relaxed);
-    refused.at_mono.store(clock::monotonic(), Ordering::Relaxed);
-    refused.reason.store(why as u32, Ordering::Release);
+}
+
+/// How often a place is looked at that another process is filling: some microseconds. Whoever is killed meanwhile never ends.
+const LOOKS: u32 = 200;
+
+/// Takes a place for a program, or counts it where it has one already. Whether it is counted there.
+fn count_refusal(place: &Refused, why: Refusal, path: &[u8]) -> bool {
+    for _ in 0..LOOKS {
+        match place.reason.load(Ordering::Acquire) {
+            0 => {
+                let taken = place.reason.compare_exchange(0, BEING_WRITTEN, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_err() {
+                    continue;
+                }
+                for (kept, byte) in place.path.iter().zip(path) {
+                    kept.store(*byte, Ordering::Relaxed);
+                }
+                place.pid.store(sys::getpid(), Ordering::Relaxed);
+                place.at_mono.store(clock::monotonic(), Ordering::Relaxed);
+                place.count.store(1, Ordering::Relaxed);
+                place.reason.store(why as u32, Ordering::Release);
+                return true;
+            }
+            BEING_WRITTEN => core::hint::spin_loop(),
+            reason => {
+                let mut kept = place.path.iter().map(|byte| byte.load(Ordering::Relaxed));
+                let same =
+                    path.iter().all(|byte| kept.next() == Some(*byte)) && kept.next().is_none_or(|byte| byte == 0);
+                let counts = reason == why as u32 && same;
+                if counts {
+                    place.count.fetch_add(1, Ordering::Relaxed);
+                }
+                return counts;
+            }
+        }
+    }
+    false
 }
 
 /// Why a file of shared memory could not be opened.
@@ -252,31 +363,48 @@ pub(crate) fn piece(index: usize) -> Option<*mut u8> {
     }
 }
 
-/// Adds a piece. Only one process makes a given piece; whoever loses the race uses the winner's.
+/// Adds a piece. Only one process makes a given piece; whoever loses the race uses the winner's. True: there is one more, which others may have
+/// used up already.
 pub(crate) fn grow(used_for: u32) -> bool {
     let (Some(header), Some(control)) = (header(), control()) else { return false };
+    let in_file = IN_FILE.load(Ordering::Relaxed) as usize;
+    if in_file > 1 {
+        return sharing::grow(header, control, used_for, in_file);
+    }
     if !unrestricted() {
         return false;
     }
-    let limit = (control.max_pieces as usize).clamp(1, MAX_PIECES);
-    let taken = |index: &usize| {
-        let used = &header.pieces[*index].used_for;
-        used.load(Ordering::Relaxed) == piece_use::NONE
-            && used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    };
-    let Some(index) = (1..limit).find(taken) else { return false };
+    let limit = (rules().max_pieces as usize).clamp(1, MAX_PIECES);
+    let Some(index) = begin_piece(header, limit) else { return false };
     let Ok(at) = make_piece(header.number, index) else {
         header.pieces[index].used_for.store(piece_use::NONE, Ordering::Release);
         return false;
     };
     PIECES[index].store(at, Ordering::Release);
+    add_piece(header, index, used_for);
+    true
+}
+
+/// Finds a piece that is not there and says that it is being made: [`add_piece`] comes next, or `used_for` goes back to NONE.
+pub fn begin_piece(header: &ArenaHeader, limit: usize) -> Option<usize> {
+    (1..limit.min(MAX_PIECES)).find(|index| {
+        let used = &header.pieces[*index].used_for;
+        used.load(Ordering::Relaxed) == piece_use::NONE
+            && used.compare_exchange(piece_use::NONE, piece_use::MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })
+}
+
+/// Lets everybody use a piece whose memory is reserved.
+pub fn add_piece(header: &ArenaHeader, index: usize, used_for: u32) {
     if used_for == piece_use::SEGMENTS {
         header.pieces[index].free.store(u64::MAX >> (64 - GROWN_SEGMENTS), Ordering::Relaxed);
     }
     header.pieces_used.fetch_max(index as u32 + 1, Ordering::Relaxed);
     header.pieces[index].used_for.store(used_for, Ordering::Release);
-    true
 }
+
+/// Pieces that a thread adds for one segment.
+const GROW_TRIES: u32 = 32;
 
 /// Segments that should be free when a process gives up its freedom to open files: browsers' processes have dozens of threads.
 const SPARE: u32 = 48;
@@ -295,17 +423,18 @@ pub(crate) fn prepare_for_sandbox() {
 }
 
 /// Gives a segment to the drain.
-pub(crate) fn close_segment(segment: *mut SegmentHeader) {
+pub(crate) fn close_segment(segment: Mapped<'_>) {
     let Some(header) = header() else { return };
-    // SAFETY: callers hand over a segment of a mapped piece that they own.
-    unsafe { (*segment).state.store(segment_state::CLOSED, Ordering::Release) };
     for (index, start) in PIECES.iter().enumerate() {
         let start = start.load(Ordering::Acquire) as usize;
-        let at = segment as usize;
+        let at = segment.header() as usize;
         if start != 0 && (start..start + PIECE_SIZE).contains(&at) {
             let first = if index == 0 { BASE_SEGMENTS_AT } else { 0 };
-            header.pieces[index].closed.fetch_or(1 << ((at - start - first) / SEGMENT_SIZE), Ordering::Release);
-            return;
+            return handover::close(
+                segment,
+                &header.pieces[index].closed,
+                ((at - start - first) / SEGMENT_SIZE) as u32,
+            );
         }
     }
 }
@@ -320,22 +449,26 @@ pub(crate) fn forked() {
 
 /// Makes the pages of a segment present at once, where 32 faults would: the first lap through an arena costs little more than the later
 /// ones then. Not worth it for a thread that records little.
-fn populate(piece: usize, index: u32, segment: *mut SegmentHeader) {
+fn populate(piece: usize, index: u32, segment: Mapped<'_>) {
     let bit = 1u64 << index;
     if POPULATED[piece].load(Ordering::Relaxed) & bit == 0 && unrestricted() {
         POPULATED[piece].fetch_or(bit, Ordering::Relaxed);
-        sys::populate(segment.cast(), SEGMENT_SIZE);
+        sys::populate(segment.header().cast(), SEGMENT_SIZE);
     }
 }
 
+/// Whether the supervisor has looked within the last second.
+fn is_drained(control: &Control, now: u64) -> bool {
+    now.saturating_sub(control.heartbeat.load(Ordering::Relaxed)) < 1_000_000_000
+}
+
 /// A fresh segment for a thread; `None` when there is none, which is counted as a loss by reason. `busy`: the thread has filled one before.
-pub(crate) fn take_segment(tid: u32, busy: bool) -> Option<*mut SegmentHeader> {
+pub(crate) fn take_segment(tid: u32, busy: bool) -> Option<Mapped<'static>> {
     let header = header().filter(|_| process::owned())?;
     let control = control()?;
     let found = take_free(header, busy).or_else(|| {
         let now = clock::monotonic();
-        let supervised = control.options & options::UNSUPERVISED == 0
-            && now.saturating_sub(control.heartbeat.load(Ordering::Relaxed)) < 1_000_000_000;
+        let supervised = !wants(options::UNSUPERVISED) && is_drained(control, now);
         if now < NEXT_TRY.load(Ordering::Relaxed) {
             return None;
         }
@@ -348,11 +481,18 @@ pub(crate) fn take_segment(tid: u32, busy: bool) -> Option<*mut SegmentHeader> {
                 }
             }
         }
-        if grow(piece_use::SEGMENTS) {
-            return take_free(header, busy);
+        // Other threads may be quicker, but not for ever.
+        for _ in 0..GROW_TRIES {
+            if !grow(piece_use::SEGMENTS) {
+                break;
+            }
+            if let Some(found) = take_free(header, busy) {
+                return Some(found);
+            }
         }
-        if control.options & options::WAIT_WHEN_FULL != 0 && supervised && unrestricted() {
-            while clock::monotonic().saturating_sub(now) < control.wait_limit {
+        if wants(options::WAIT_WHEN_FULL) && supervised && unrestricted() {
+            let limit = rules().wait_limit;
+            while clock::monotonic().saturating_sub(now) < limit {
                 sys::nap(1_000_000);
                 if let Some(found) = take_free(header, busy) {
                     return Some(found);
@@ -366,37 +506,73 @@ pub(crate) fn take_segment(tid: u32, busy: bool) -> Option<*mut SegmentHeader> {
         Some(segment) => {
             let sequence = header.segments_taken.fetch_add(1, Ordering::Relaxed);
             let (slot, generation) = process::place();
-            thread::open_segment(segment, slot, generation, tid, sequence);
+            thread::open_segment(segment, &thread::Owner { slot, generation, tid }, sequence);
         }
         None => process::count_loss(Loss::ArenaFull),
     }
     found
 }
 
-fn take_free(header: &ArenaHeader, busy: bool) -> Option<*mut SegmentHeader> {
+fn take_free(header: &ArenaHeader, busy: bool) -> Option<Mapped<'static>> {
     let pieces = header.pieces_used.load(Ordering::Acquire) as usize;
-    for index in 0..pieces.min(MAX_PIECES) {
-        let piece_info = &header.pieces[index];
-        if piece_info.used_for.load(Ordering::Acquire) != piece_use::SEGMENTS {
-            continue;
+    (0..pieces.min(MAX_PIECES)).find_map(|index| {
+        let info = &header.pieces[index];
+        let has_free =
+            info.used_for.load(Ordering::Acquire) == piece_use::SEGMENTS && info.free.load(Ordering::Relaxed) != 0;
+        // A piece that cannot be mapped from here is left to others.
+        let start = has_free.then(|| piece(index)).flatten()?;
+        let found = handover::take_free(&info.free)?;
+        // SAFETY: the bit stands for a segment inside the piece, which stays mapped.
+        let segment = unsafe { segment_at(start, index, found) }?;
+        if busy {
+            populate(index, found, segment);
         }
-        loop {
-            let free = piece_info.free.load(Ordering::Acquire);
-            if free == 0 {
-                break;
-            }
-            let bit = free & free.wrapping_neg();
-            let Some(start) = piece(index) else { break };
-            if piece_info.free.compare_exchange(free, free & !bit, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                let first = if index == 0 { BASE_SEGMENTS_AT } else { 0 };
-                // SAFETY: the bit stands for a segment inside the piece.
-                let segment = unsafe { start.add(first + bit.trailing_zeros() as usize * SEGMENT_SIZE).cast() };
-                if busy {
-                    populate(index, bit.trailing_zeros(), segment);
-                }
-                return Some(segment);
-            }
+        Some(segment)
+    })
+}
+
+/// A segment of a piece that is mapped at `start`; `None` when the piece has no such segment.
+///
+/// # Safety
+/// `start` must be the start of the mapped piece `piece`, which stays mapped for the lifetime.
+pub unsafe fn segment_at<'a>(start: *mut u8, piece: usize, index: u32) -> Option<Mapped<'a>> {
+    let (first, count) = if piece == 0 { (BASE_SEGMENTS_AT, BASE_SEGMENTS) } else { (0, GROWN_SEGMENTS) };
+    if index as usize >= count {
+        return None;
+    }
+    // SAFETY: the index was checked against the number of segments that fit into the piece.
+    unsafe { Mapped::new(start.add(first + index as usize * SEGMENT_SIZE).cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What places hold after some refusals.
+    fn check(refusals: &[(Refusal, &str)], expected: &[(Refusal, &str, u64)]) {
+        // SAFETY: a page of zeros is a control page.
+        let places: [Refused; 3] = unsafe { core::mem::zeroed() };
+        places[0].reason.store(BEING_WRITTEN, Ordering::Relaxed);
+        for (why, path) in refusals {
+            assert!(places.iter().any(|place| count_refusal(place, *why, path.as_bytes())), "{path} has no place");
+        }
+        for (place, (why, path, count)) in places[1..].iter().zip(expected) {
+            let length = place.path.iter().position(|byte| byte.load(Ordering::Relaxed) == 0);
+            let same = place.path.iter().zip(path.bytes()).all(|(kept, byte)| kept.load(Ordering::Relaxed) == byte);
+            assert!(same && length.unwrap_or(REFUSED_PATH) == path.len(), "{path}");
+            let found = (place.reason.load(Ordering::Relaxed), place.count.load(Ordering::Relaxed));
+            assert_eq!(found, (*why as u32, *count), "{path}");
         }
     }
-    None
+
+    /// A program has one place for a reason; one that somebody never filled is passed over.
+    #[test]
+    fn refusals_are_counted_by_program_and_reason() {
+        use Refusal::{AddressSpace, Room};
+        let long = "x".repeat(REFUSED_PATH);
+        check(&[(Room, "/bin/a"); 5], &[(Room, "/bin/a", 5)]);
+        check(&[(Room, "/bin/a"), (AddressSpace, "/bin/a")], &[(Room, "/bin/a", 1), (AddressSpace, "/bin/a", 1)]);
+        check(&[(Room, "/bin/a"), (Room, "/bin/ab"), (Room, "/bin/a")], &[(Room, "/bin/a", 2), (Room, "/bin/ab", 1)]);
+        check(&[(Room, &long), (Room, ""), (Room, &long)], &[(Room, &long, 2), (Room, "", 1)]);
+    }
 }

@@ -4,9 +4,13 @@
 //! is an empty arena.
 //!
 //! ```text
+//! <live>/rules      Rules: in a run that is shared with other users, what they must not change
 //! <live>/ctl        Control: one page per supervisor; options, heartbeat, the pool of arenas, losses without an owner
 //! <live>/a<N>       Arena N, base piece (PIECE_SIZE): header | process slots | name index | name heap | segments
 //! <live>/a<N>.<K>   growth piece K ≥ 1 of arena N (PIECE_SIZE): segments only, or name index + heap only
+//!
+//! In a run that is shared with other users, the growth of a pooled arena lies in its own file, piece K at K × PIECE_SIZE: a process
+//! maps all of that when it claims the arena, and needs no right to open anything later (`recorder/src/arena/sharing.rs`).
 //!
 //! Segment (SEGMENT_SIZE): SegmentHeader (64 bytes) | Record × RECORDS_PER_SEGMENT
 //! ```
@@ -17,10 +21,10 @@
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 /// Bump whenever a field moves or changes its meaning.
-const LAYOUT: u32 = 5;
+const LAYOUT: u32 = 7;
 /// What a control page and an arena must say: the layout and the numbers of the calls. A library and a `weft` of different builds, or
 /// leftovers of an older version, are refused instead of misread.
-pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(crate::calls::fingerprint());
+pub const LAYOUT_VERSION: u32 = LAYOUT.wrapping_add(weftline_calls::fingerprint());
 /// First word of a control page (`weftCTL` and a newline).
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"weftCTL\n");
 /// First word of an arena (`weftARN` and a newline).
@@ -40,6 +44,10 @@ pub const PROCESS_SLOTS: usize = 128;
 pub const MAX_PIECES: usize = 1024;
 /// Arenas in the pool that the supervisor keeps ready.
 pub const POOL_SLOTS: usize = 256;
+/// Users besides the supervisor's own that have arenas in a shared run, at most.
+pub const USERS: usize = 16;
+/// Pieces of an arena whose growth lies in its own file, the base included: 512 MiB of address space, which is mapped at once.
+pub const PIECES_IN_FILE: usize = 128;
 
 /// Where the parts of the base piece begin: process slots behind the header, from a page of their own on.
 pub const PROCESSES_AT: usize = size_of::<ArenaHeader>().next_multiple_of(4096);
@@ -51,6 +59,9 @@ pub const BASE_INDEX_SLOTS: usize = 16384;
 pub const BASE_HEAP_AT: usize = BASE_INDEX_AT + BASE_INDEX_SLOTS * 8;
 /// First segment of the base piece.
 pub const BASE_SEGMENTS_AT: usize = 512 << 10;
+/// Segments that the base piece of a pooled arena has at first: enough for a short program, and a third of the memory to be made and given back. A
+/// supervisor adds the others when they are needed.
+pub const FIRST_SEGMENTS: usize = 8;
 /// Segments in the base piece.
 pub const BASE_SEGMENTS: usize = (PIECE_SIZE - BASE_SEGMENTS_AT) / SEGMENT_SIZE;
 /// Segments in a growth piece that holds segments.
@@ -67,12 +78,13 @@ const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE && GROWN_SEGMENTS <= 
 /// One event. 64 bytes, one cache line.
 ///
 /// `head` is stored last, with Release: zero means that the slot is empty, or that the process died between taking the slot
-/// and finishing the record (the call had not returned to its caller).
+/// and finishing the record (the call had not returned to its caller). A copy of a finished record is a `Record<u32>`.
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub struct Record {
-    /// Call number in the low half ([`crate::calls::Call`], or the kind of an [annotation](crate::annotation)), [`record_flags`] in the
+pub struct Record<Head = AtomicU32> {
+    /// Call number in the low half ([`weftline_calls::Call`], or the kind of an [annotation](crate::annotation)), [`record_flags`] in the
     /// high half.
-    pub head: AtomicU32,
+    pub head: Head,
     /// Name id of the file, 0 when unknown.
     pub path: u32,
     /// Clock ticks at the start of the call.
@@ -270,8 +282,8 @@ pub struct ProcessSlot {
     pub exec_verdict: AtomicU32,
     /// Name id of the program given to exec.
     pub exec_path: AtomicU32,
-    /// Things seen that explain missing bytes: [`habits`].
-    pub habits: AtomicU32,
+    /// Things seen that explain missing bytes: [`unseen_io`].
+    pub unseen_io: AtomicU32,
     /// Kernel counters when the image started …
     pub io_start: KernelIo,
     /// … and when it ended or executed something else.
@@ -289,11 +301,15 @@ pub struct ProcessSlot {
     _reserved_name: u32,
     /// What the recorder itself has read in the image: `io_end` leaves it out, and whoever waits for the process gets it in his own counters.
     pub own_reads: u64,
-    _reserved: [u64; 31],
+    /// CPU time of the main thread in nanoseconds at the end; 0 when nobody could ask.
+    pub main_cpu: u64,
+    /// Time in nanoseconds that the main thread could have run and had no processor; 0 likewise.
+    pub main_queued: u64,
+    _reserved: [u64; 29],
 }
 
-/// Bits of `ProcessSlot::habits`: I/O that hooks cannot see byte for byte.
-pub mod habits {
+/// Bits of `ProcessSlot::unseen_io`: I/O that hooks cannot see byte for byte.
+pub mod unseen_io {
     /// io_uring was set up.
     pub const IO_URING: u32 = 1;
     /// A file was mapped into memory.
@@ -356,6 +372,12 @@ pub struct ArenaHeader {
     pub generations: AtomicU64,
     /// Pieces in use, at least 1.
     pub pieces_used: AtomicU32,
+    /// Segments of the base piece whose memory is reserved; the others are no segments yet. At most [`BASE_SEGMENTS`].
+    pub base_segments: AtomicU32,
+    /// Growth that the supervisor is asked for, one bit for each [`piece_use`]: by a process that may not grow the file itself. The
+    /// supervisor takes a bit away when it has answered; the same bit of the upper half says that there was nothing to be had.
+    pub asked: AtomicU32,
+    _reserved: u32,
     /// Bookkeeping of the pieces; index 0 is the base piece.
     pub pieces: [Piece; MAX_PIECES],
 }
@@ -372,6 +394,14 @@ pub mod pool_state {
     pub const CLAIMED: u64 = 1 << 32;
 }
 
+/// Words of `Control::wanted`: a user's number in the low half, and these.
+pub mod wanted {
+    /// Programs of this user need arenas.
+    pub const ASKED: u64 = 1 << 32;
+    /// There are none to be had for now: waiting does not help.
+    pub const REFUSED: u64 = 1 << 33;
+}
+
 /// Bits of `Control::options`.
 pub mod options {
     /// Record process life only, no I/O calls.
@@ -384,6 +414,8 @@ pub mod options {
     pub const SPAN_USAGE: u32 = 8;
     /// CLOCK_MONOTONIC costs a system call, which a seccomp filter may forbid.
     pub const SLOW_CLOCK: u32 = 16;
+    /// Programs of other users record as well: each user has arenas of its own.
+    pub const OTHER_USERS: u32 = 32;
 }
 
 /// The control page of a supervisor, mapped by every traced process.
@@ -413,29 +445,82 @@ pub struct Control {
     pub run_id: [u8; RUN_ID_MAX],
     /// Pieces that may still be made, by the supervisor and by processes; below 1 there is no room.
     pub room: AtomicI64,
-    /// Programs that could not have an arena, as many as there are places for.
+    /// Programs that could not have an arena: each with its reason, once, as many as there are places for.
     pub refused: [Refused; REFUSED],
     /// How many there were.
     pub refusals: AtomicU32,
+    /// With [`options::OTHER_USERS`]: whose arena each of the pool should be. Whoever claims one looks at the file.
+    pub owners: [AtomicU32; POOL_SLOTS],
+    /// Users whose programs need arenas: see [`wanted`].
+    pub wanted: [AtomicU64; USERS],
 }
 
-/// Places for programs that could not have an arena; of further ones only the number is known.
-pub const REFUSED: usize = 32;
+/// What the supervisor has decided for all programs, once and for all. In a run that is shared with other users, programs read it from
+/// `<live>/rules`, which only the supervisor's user can write; what the control page says of the same may be anybody's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// [`LAYOUT_VERSION`].
+    pub version: u32,
+    /// See [`crate::clock::Kind`].
+    pub clock: u32,
+    /// See [`options`].
+    pub options: u32,
+    /// Growth limit: pieces per arena.
+    pub max_pieces: u32,
+    /// Longest wait of a thread in nanoseconds.
+    pub wait_limit: u64,
+}
+
+impl Rules {
+    /// Bytes of the file.
+    pub const SIZE: usize = 24;
+
+    /// As the file has them.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        for (place, word) in bytes.chunks_exact_mut(4).zip([self.version, self.clock, self.options, self.max_pieces]) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[16..].copy_from_slice(&self.wait_limit.to_le_bytes());
+        bytes
+    }
+
+    /// From the file; nothing when they are of another version.
+    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Option<Rules> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let wait_limit = u64::from(word(16)) | u64::from(word(20)) << 32;
+        let rules = Rules { version: word(0), clock: word(4), options: word(8), max_pieces: word(12), wait_limit };
+        (rules.version == LAYOUT_VERSION).then_some(rules)
+    }
+}
+
+/// How a directory ends that holds live directories for several users.
+pub const SHARED_SUFFIX: &str = "-shared";
+
+/// Places for programs that could not have an arena; of further ones only the number is known. A job with more programs than this, each of which
+/// has no room, is none that anybody has shown.
+pub const REFUSED: usize = 64;
 /// What is kept of the path of such a program: its end.
 pub const REFUSED_PATH: usize = 112;
 
 /// A program that could not have an arena.
 #[repr(C)]
 pub struct Refused {
-    /// See [`Refusal`]; stored last.
+    /// See [`Refusal`]; stored last. [`BEING_WRITTEN`] before that.
     pub reason: AtomicU32,
-    /// Its pid, as it sees itself.
+    /// The pid of the first one, as it sees itself.
     pub pid: AtomicU32,
-    /// CLOCK_MONOTONIC when it was refused.
+    /// CLOCK_MONOTONIC when that was refused.
     pub at_mono: AtomicU64,
+    /// How many processes of this program were refused for this reason.
+    pub count: AtomicU64,
     /// The executable, filled up with zeros.
     pub path: [AtomicU8; REFUSED_PATH],
 }
+
+/// A place that some process has taken and not filled yet.
+pub const BEING_WRITTEN: u32 = u32::MAX;
 
 /// Why a program could not have an arena. The order is part of the layout; words are in [`REFUSAL_NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -451,16 +536,19 @@ pub enum Refusal {
     FileSize = 4,
     /// There is no more shared memory.
     Room = 5,
+    /// The supervisor did not have one ready in time: a burst of programs of another user, or too many users.
+    NotReady = 6,
 }
 
 /// What is said of a program that was refused, by [`Refusal`].
-pub const REFUSAL_NAMES: [&str; 6] = [
+pub const REFUSAL_NAMES: [&str; 7] = [
     "",
     "the run's shared memory is not reachable",
     "its address space is limited (RLIMIT_AS)",
     "it may open no file (RLIMIT_NOFILE)",
     "its files may not be large enough (RLIMIT_FSIZE)",
     "no shared memory was left",
+    "no shared memory was ready for its user within a second",
 ];
 
 /// What is kept of a run's id in the control page.

@@ -2,7 +2,7 @@
 //!
 //! A traced process image maps one *arena*, a pre-allocated file shared with the outside ([`layout`]), and from then on
 //! only stores into memory: one 64-byte [`layout::Record`] per event, into a segment that belongs to the calling
-//! thread ([`thread`]). A record is complete once its first word is stored, so whatever kills the process, the records
+//! thread ([`thread`]); segments go to the drain and back by the rules of [`handover`]. A record is complete once its first word is stored, so whatever kills the process, the records
 //! of all calls that returned are in the file. The drain (crate `weftline-drain`) reads arenas from another process,
 //! writes trace files and hands segments back; `weft recover` does the same for what a killed supervisor left.
 //!
@@ -21,9 +21,9 @@
 
 pub mod annotation;
 pub mod arena;
-pub mod calls;
 pub mod clock;
 pub mod elf;
+pub mod handover;
 pub mod identity;
 pub mod layout;
 pub mod names;

@@ -1,16 +1,16 @@
 //! Per-thread writing: the hot path.
 //!
-//! A thread owns one segment at a time. Storing a record is a fetch-and-add on the segment's counter, seven plain stores
-//! and one Release store; nothing is shared with other threads. The counter's fetch-and-add is what makes signal
-//! handlers safe: a handler that interrupts a half-written record gets the next slot.
+//! A thread owns one segment at a time. Storing a record is a fetch-and-add on the segment's counter, nine plain stores
+//! and one Release store; nothing is shared with other threads. How segments come and go is in [`crate::handover`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::annotation::{self, Event, INLINE, MAX_PAYLOAD, PER_RECORD};
-use crate::calls::Call;
 use crate::clock;
-use crate::layout::{Loss, NO_OFFSET, RECORDS_PER_SEGMENT, Record, SegmentHeader, segment_clock, segment_state};
-use crate::{arena, process};
+use crate::handover::{self, Held, Mapped, Writer};
+use crate::layout::{Loss, NO_OFFSET, Record, segment_clock};
+use crate::{arena, names, process};
+use weftline_calls::Call;
 
 /// Streams whose character-level calls a thread folds at a time.
 pub const FOLDS: usize = 4;
@@ -19,17 +19,16 @@ pub const FOLDS: usize = 4;
 /// `clone` children with shared memory see it too.
 #[repr(C)]
 pub struct ThreadState {
-    segment: AtomicPtr<SegmentHeader>,
-    /// [`process::epoch`] when the segment was taken: one of an earlier epoch is not ours any more.
-    epoch: AtomicU32,
+    writer: Writer<Held, AtomicU32>,
     tid: AtomicU32,
-    /// The thread is taking a segment; a handler that interrupts it must not.
-    busy: AtomicU32,
     /// How many `vfork`s deep this thread runs as a child, in its parent's memory.
     vfork: AtomicU32,
     /// Slot reserved for the child of a `fork` under way, plus one.
     pub(crate) reserved_slot: AtomicU32,
     next_fold: AtomicU32,
+    /// The last name that was interned from a C string, in the base piece: epoch in the upper half, id in the lower. One word, because handlers
+    /// change it too.
+    last_name: AtomicU64,
     /// Ticks when the innermost `vfork` under way began.
     vfork_started: AtomicU64,
     folds: [Fold; FOLDS],
@@ -176,6 +175,22 @@ fn known_tid() -> u32 {
     crate::sys::gettid()
 }
 
+/// At least the number of threads that run as `vfork` children: while it is 0, which it nearly always is, a hook need not look at its thread. In the child
+/// of a process with such a thread it stays above 0.
+static VFORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Does the calling thread run as a `vfork` child at the moment?
+#[inline(always)]
+pub fn in_vfork() -> bool {
+    VFORKS.load(Ordering::Relaxed) != 0 && is_child()
+}
+
+#[cold]
+#[inline(never)]
+fn is_child() -> bool {
+    state().in_vfork()
+}
+
 static THREAD_WATCH: AtomicUsize = AtomicUsize::new(0);
 
 /// `watch` is called once in every thread that records, before its first record: a front-end arranges there to be told of the
@@ -191,17 +206,17 @@ pub struct Fields {
     pub flags: u32,
     pub path: u32,
     pub fd: i32,
-    pub detail: u32,
     pub size: i64,
     pub ret: i64,
     pub offset: i64,
+    pub detail: u32,
     pub extra: u64,
 }
 
 impl Fields {
     /// Nothing but a result.
     pub const NONE: Fields =
-        Fields { flags: 0, path: 0, fd: -1, detail: 0, size: -1, ret: 0, offset: NO_OFFSET, extra: 0 };
+        Fields { flags: 0, path: 0, fd: -1, size: -1, ret: 0, offset: NO_OFFSET, detail: 0, extra: 0 };
 }
 
 impl ThreadState {
@@ -219,10 +234,23 @@ impl ThreadState {
         buffer
     }
 
+    /// The last name of [`Self::remember_name`], if it is of this epoch and in the base piece.
+    #[inline(always)]
+    pub(crate) fn last_name(&self, epoch: u32) -> Option<u32> {
+        let id = self.last_name.load(Ordering::Relaxed) ^ u64::from(epoch) << 32;
+        // Of another epoch there is something in the upper half; none is 0 in all of them.
+        (id.wrapping_sub(1) < names::BASE_IDS - 1).then_some(id as u32)
+    }
+
+    /// Remembers a name that may well be used next again.
+    pub(crate) fn remember_name(&self, epoch: u32, id: u32) {
+        self.last_name.store(u64::from(epoch) << 32 | u64::from(id), Ordering::Relaxed);
+    }
+
     /// Does this thread run as a `vfork` child at the moment?
     #[inline(always)]
     pub fn in_vfork(&self) -> bool {
-        self.vfork.load(Ordering::Relaxed) != 0
+        VFORKS.load(Ordering::Relaxed) != 0 && self.vfork.load(Ordering::Relaxed) != 0
     }
 
     /// Called just before `vfork`: until [`Self::leave_vfork`], records are the child's.
@@ -231,12 +259,14 @@ impl ThreadState {
             place.fd.store(0, Ordering::Relaxed);
         }
         self.vfork_started.store(clock::ticks(), Ordering::Relaxed);
+        VFORKS.fetch_add(1, Ordering::Relaxed);
         self.vfork.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The parent goes on; the ticks when its `vfork` began.
     pub fn leave_vfork(&self) -> u64 {
         self.vfork.fetch_sub(1, Ordering::Relaxed);
+        VFORKS.fetch_sub(1, Ordering::Relaxed);
         self.vfork_started.load(Ordering::Relaxed)
     }
 
@@ -275,11 +305,10 @@ impl ThreadState {
 
     /// Forgets everything inherited from the parent's thread: called in a forked child before its first record.
     pub(crate) fn forget(&self) {
-        self.segment.store(core::ptr::null_mut(), Ordering::Relaxed);
+        self.writer.forget(Here(self));
+        self.last_name.store(0, Ordering::Relaxed);
         self.tid.store(0, Ordering::Relaxed);
-        self.busy.store(0, Ordering::Relaxed);
         self.vfork.store(0, Ordering::Relaxed);
-        self.forget_folds();
     }
 
     fn forget_folds(&self) {
@@ -290,11 +319,7 @@ impl ThreadState {
 
     /// Hands the segment over to the drain; the thread is about to end.
     pub fn close(&self) {
-        let segment = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
-        self.forget_folds();
-        if !segment.is_null() && self.is_current() {
-            arena::close_segment(segment);
-        }
+        self.writer.close(Here(self));
     }
 
     /// The thread's clock, as far as it was looked up.
@@ -320,81 +345,41 @@ impl ThreadState {
     /// Was the segment taken in the epoch that the process is in now? No in a child that has not entered yet.
     #[inline(always)]
     fn is_current(&self) -> bool {
-        let now = process::epoch();
-        now != 0 && now == self.epoch.load(Ordering::Relaxed)
-    }
-
-    /// Takes a slot for a record, refilling if needed. `None`: the loss has been counted.
-    #[inline(always)]
-    fn slot(&self) -> Option<*mut Record> {
-        self.slots(1)
-    }
-
-    /// Takes `count` slots in a row. There is always a segment that could hold so many: `count` is small.
-    #[inline(always)]
-    fn slots(&self, count: u32) -> Option<*mut Record> {
-        let segment = self.segment.load(Ordering::Relaxed);
-        if !segment.is_null()
-            && self.is_current()
-            // SAFETY: a non-null segment of the current epoch stays mapped for the life of the image.
-            && let Some(record) = unsafe { take(segment, count) }
-        {
-            return Some(record);
-        }
-        self.slots_after_refill(count)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn slots_after_refill(&self, count: u32) -> Option<*mut Record> {
-        if !process::owned() {
-            // A fork that no hook saw, or the very first event.
-            process::enter(self);
-        }
-        for _ in 0..3 {
-            if self.busy.swap(1, Ordering::Relaxed) != 0 {
-                process::count_loss(Loss::InSignal);
-                return None;
-            }
-            let old = self.segment.swap(core::ptr::null_mut(), Ordering::Relaxed);
-            self.forget_folds();
-            if !old.is_null() && self.is_current() {
-                arena::close_segment(old);
-            }
-            let new = arena::take_segment(self.tid(), !old.is_null());
-            if let Some(new) = new {
-                self.epoch.store(process::epoch(), Ordering::Relaxed);
-                self.segment.store(new, Ordering::Relaxed);
-            }
-            self.busy.store(0, Ordering::Relaxed);
-            // SAFETY: take_segment returns a mapped segment that belongs to this thread.
-            if let Some(record) = unsafe { take(new?, count) } {
-                return Some(record);
-            }
-        }
-        process::count_loss(Loss::InSignal);
-        None
+        self.writer.is_current(Here(self))
     }
 }
 
-/// Takes `count` slots in a row from a segment. `None` when it is full; what was left of it is marked as meaning nothing.
-///
-/// # Safety
-/// `segment` must be mapped and belong to the calling thread.
-#[inline(always)]
-unsafe fn take(segment: *mut SegmentHeader, count: u32) -> Option<*mut Record> {
-    // SAFETY: the caller's word.
-    let index = unsafe { (*segment).next.fetch_add(count, Ordering::Relaxed) };
-    // SAFETY: records lie directly behind the header; callers stay below RECORDS_PER_SEGMENT.
-    let record = |index: u32| unsafe { segment.cast::<Record>().add(1 + index as usize) };
-    if index <= RECORDS_PER_SEGMENT - count {
-        return Some(record(index));
+/// The process that a thread is of, as its [`Writer`] sees it.
+#[derive(Clone, Copy)]
+struct Here<'a>(&'a ThreadState);
+
+impl handover::Process for Here<'_> {
+    type Segment = Mapped<'static>;
+
+    #[inline(always)]
+    fn epoch(&self) -> u32 {
+        process::epoch()
     }
-    for unused in index..RECORDS_PER_SEGMENT {
-        // SAFETY: the fetch_add gave these slots to us.
-        unsafe { (*record(unused)).head.store(annotation::SKIPPED, Ordering::Release) };
+
+    fn enter(&self) {
+        process::enter(self.0);
     }
-    None
+
+    fn obtain(&self, again: bool) -> Option<Mapped<'static>> {
+        arena::take_segment(self.0.tid(), again)
+    }
+
+    fn give_up(&self, segment: Mapped<'static>) {
+        arena::close_segment(segment);
+    }
+
+    fn moved_on(&self) {
+        self.0.forget_folds();
+    }
+
+    fn interrupted(&self) {
+        process::count_loss(Loss::InSignal);
+    }
 }
 
 /// Stores an annotation: its record, and behind it as many more as its payload needs.
@@ -402,31 +387,55 @@ pub fn record_annotation(event: &Event<'_>) {
     let length = (event.length as usize).min(MAX_PAYLOAD);
     // SAFETY: the event's maker vouches for the payload.
     let payload = unsafe { core::slice::from_raw_parts(event.payload, length) };
-    let (inline, rest) = payload.split_at(length.min(INLINE));
     let thread = state();
-    let Some(first) = thread.slots(1 + rest.len().div_ceil(PER_RECORD) as u32) else { return };
-    for (index, part) in rest.chunks(PER_RECORD).enumerate() {
-        // SAFETY: `slots` gave us these records; the payload lies behind the head, PER_RECORD bytes at most.
+    let Some(first) = thread.writer.take(Here(thread), annotation_records(length)) else { return };
+    let vfork = if thread.in_vfork() { crate::layout::record_flags::VFORK_CHILD } else { 0 };
+    // SAFETY: the writer gave us these records.
+    unsafe {
+        continue_annotation(first, payload);
+        begin_annotation(first, event, payload, vfork);
+    }
+}
+
+/// Records that an annotation with a payload of this length takes: there is always a segment that could hold so many.
+pub fn annotation_records(length: usize) -> u32 {
+    1 + length.saturating_sub(INLINE).div_ceil(PER_RECORD) as u32
+}
+
+/// Stores what does not fit into an annotation's first record into those behind it.
+///
+/// # Safety
+/// The caller must have taken [`annotation_records`] records of a mapped segment from `first` on.
+pub unsafe fn continue_annotation(first: *mut Record, payload: &[u8]) {
+    let (_, rest) = payload.split_at(payload.len().min(INLINE));
+    for (index, part) in (1..).zip(rest.chunks(PER_RECORD)) {
+        // SAFETY: the caller's records; the payload lies behind the head, PER_RECORD bytes at most.
         unsafe {
-            let record = first.add(1 + index);
-            core::ptr::copy_nonoverlapping(part.as_ptr(), record.cast::<u8>().add(4), part.len());
-            (*record).head.store(annotation::CONTINUED, Ordering::Release);
+            let record = first.add(index);
+            handover::publish(&(*record).head, annotation::CONTINUED, || {
+                core::ptr::copy_nonoverlapping(part.as_ptr(), record.cast::<u8>().add(4), part.len());
+            });
         }
     }
-    let mut head = annotation::ANNOTATION | event.kind;
-    if thread.in_vfork() {
-        head |= crate::layout::record_flags::VFORK_CHILD;
-    }
-    // SAFETY: as in `record`; `size`, `ret` and `offset` are INLINE bytes in a row.
+}
+
+/// Stores an annotation's first record, after which it is complete.
+///
+/// # Safety
+/// As for [`continue_annotation`].
+pub unsafe fn begin_annotation(record: *mut Record, event: &Event<'_>, payload: &[u8], flags: u32) {
+    let inline = &payload[..payload.len().min(INLINE)];
+    // SAFETY: the caller's record; `size`, `ret` and `offset` are INLINE bytes in a row.
     unsafe {
-        (*first).path = event.name;
-        (*first).start = event.start;
-        (*first).end = event.end;
-        (*first).fd = event.category.cast_signed();
-        (*first).detail = length as u32;
-        core::ptr::copy_nonoverlapping(inline.as_ptr(), (&raw mut (*first).size).cast::<u8>(), inline.len());
-        (*first).extra = event.id;
-        (*first).head.store(head, Ordering::Release);
+        handover::publish(&(*record).head, annotation::ANNOTATION | event.kind | flags, || {
+            (*record).path = event.name;
+            (*record).start = event.start;
+            (*record).end = event.end;
+            (*record).fd = event.category.cast_signed();
+            (*record).detail = payload.len() as u32;
+            core::ptr::copy_nonoverlapping(inline.as_ptr(), (&raw mut (*record).size).cast::<u8>(), inline.len());
+            (*record).extra = event.id;
+        });
     }
 }
 
@@ -439,25 +448,55 @@ const _: () = assert!(
 #[inline(always)]
 pub fn record(call: Call, start: u64, end: u64, fields: &Fields) -> Option<*mut Record> {
     let thread = state();
-    let record = thread.slot()?;
-    let mut head = call as u32 | fields.flags;
-    if thread.in_vfork() {
-        head |= crate::layout::record_flags::VFORK_CHILD;
-    }
-    // SAFETY: `slot` gave us a record in a mapped segment that nobody else writes; readers wait for `head`.
+    // In these words the usual case has the fewest instructions.
+    let record = match thread.writer.take_here(Here(thread), 1) {
+        Some(record) => record,
+        None => thread.writer.take_after_change(Here(thread), 1)?,
+    };
+    let head = call as u32 | fields.flags;
+    // SAFETY: the writer gave us a record in a mapped segment that nobody else writes.
     unsafe {
-        (*record).path = fields.path;
-        (*record).start = start;
-        (*record).end = end;
-        (*record).fd = fields.fd;
-        (*record).detail = fields.detail;
-        (*record).size = fields.size;
-        (*record).ret = fields.ret;
-        (*record).offset = fields.offset;
-        (*record).extra = fields.extra;
-        (*record).head.store(head, Ordering::Release);
+        if in_vfork() {
+            // A copy, so that fields which are only known to registers need not go to memory in the usual case.
+            store_in_vfork(record, head, start, end, &Fields { ..*fields });
+        } else {
+            store(record, head, start, end, fields);
+        }
     }
     Some(record)
+}
+
+/// As [`store`], for a `vfork` child.
+///
+/// # Safety
+/// As for [`store`].
+#[cold]
+#[inline(never)]
+unsafe fn store_in_vfork(record: *mut Record, head: u32, start: u64, end: u64, fields: &Fields) {
+    // SAFETY: the caller's word.
+    unsafe { store(record, head | crate::layout::record_flags::VFORK_CHILD, start, end, fields) };
+}
+
+/// Stores the fields of a record, its head last.
+///
+/// # Safety
+/// The caller must have taken the record, in a mapped segment.
+#[inline(always)]
+pub unsafe fn store(record: *mut Record, head: u32, start: u64, end: u64, fields: &Fields) {
+    // SAFETY: the caller's record; readers wait for `head`.
+    unsafe {
+        handover::publish(&(*record).head, head, || {
+            (*record).path = fields.path;
+            (*record).start = start;
+            (*record).end = end;
+            (*record).fd = fields.fd;
+            (*record).detail = fields.detail;
+            (*record).size = fields.size;
+            (*record).ret = fields.ret;
+            (*record).offset = fields.offset;
+            (*record).extra = fields.extra;
+        });
+    }
 }
 
 /// Character-level calls on one stream that are recorded together.
@@ -517,25 +556,33 @@ pub fn record_folded(call: Call, start: u64, end: u64, made: &Characters) {
     }
 }
 
-/// Initialises a segment that was just taken from the free bitmap.
-pub(crate) fn open_segment(segment: *mut SegmentHeader, slot: u32, generation: u64, tid: u32, sequence: u64) {
+/// Whose a segment is.
+pub struct Owner {
+    /// Index of the process slot.
+    pub slot: u32,
+    /// Its generation.
+    pub generation: u64,
+    /// The thread.
+    pub tid: u32,
+}
+
+/// Makes a segment that was just taken from the free bitmap its owner's; `sequence` counts those of the arena.
+pub fn open_segment(segment: Mapped<'_>, owner: &Owner, sequence: u64) {
     let (anchor_ticks, anchor_mono) = clock::anchor();
     let clock = match clock::source() {
         clock::Source::Syscall => segment_clock::MONOTONIC,
         clock::Source::Coarse => segment_clock::COARSE,
         clock::Source::Shared | clock::Source::Unknown => segment_clock::SHARED,
     };
-    // SAFETY: the bitmap gave the segment to us alone; the drain looks at it only once `state` says so.
-    unsafe {
-        (*segment).slot = slot;
-        (*segment).tid = tid;
-        (*segment).generation = generation;
-        (*segment).anchor_ticks = anchor_ticks;
-        (*segment).anchor_mono = anchor_mono;
-        (*segment).sequence = sequence;
-        (*segment).clock = clock;
-        (*segment).taken_by.store(0, Ordering::Relaxed);
-        (*segment).next.store(0, Ordering::Relaxed);
-        (*segment).state.store(segment_state::ACTIVE, Ordering::Release);
-    }
+    let header = segment.header();
+    // SAFETY: the bitmap gave the segment to the caller alone; the drain looks at these only once `state` says so.
+    handover::open(segment, || unsafe {
+        (*header).slot = owner.slot;
+        (*header).tid = owner.tid;
+        (*header).generation = owner.generation;
+        (*header).anchor_ticks = anchor_ticks;
+        (*header).anchor_mono = anchor_mono;
+        (*header).sequence = sequence;
+        (*header).clock = clock;
+    });
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use weftline_analysis::Table;
+use weftline_analysis::statistics::seconds;
 use weftline_analysis::table::Field;
 
 use crate::{Report, ReportError, Result};
@@ -22,19 +23,21 @@ pub fn write(report: &Report, directory: &Path) -> Result<()> {
 /// A table as comma-separated values, with a line of names.
 pub fn text(table: &Table) -> String {
     let mut out = String::new();
-    let names = table.columns.iter().map(|(name, _)| quoted(name));
+    let names = table.columns.iter().map(|column| quoted(&column.name));
     out.push_str(&names.collect::<Vec<_>>().join(","));
     out.push('\n');
     for row in 0..table.rows {
-        for (place, (_, values)) in table.columns.iter().enumerate() {
+        for (place, column) in table.columns.iter().enumerate() {
             if place > 0 {
                 out.push(',');
             }
-            let _ = match values.get(row) {
+            let _ = match column.values.get(row) {
                 Field::Null => Ok(()),
                 Field::Int(number) => write!(out, "{number}"),
-                Field::Float(number) => write!(out, "{number}"),
+                Field::Float(number) | Field::Measured(number, _) => write!(out, "{number}"),
+                Field::Time(ns) => write!(out, "{}", seconds(ns.into())),
                 Field::Text(text) => write!(out, "{}", quoted(text)),
+                Field::Curve(curve) => write!(out, "{}", quoted(&crate::json::points(curve).to_string())),
             };
         }
         out.push('\n');
@@ -54,13 +57,14 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weftline_analysis::units::Unit;
 
     #[test]
     fn what_needs_quotes_has_them() {
         let mut table = Table::with_rows(3);
         table.texts("path", [Some("a,\"b\"".to_owned()), None, Some(String::new())].into_iter());
-        table.floats("x", [Some(0.1), None, Some(1e300)].into_iter());
-        table.ints("n", [Some(-1), Some(2), None].into_iter());
+        table.floats("x", Unit::Number, [Some(0.1), None, Some(1e300)].into_iter());
+        table.ints("n", Unit::Count, [Some(-1), Some(2), None].into_iter());
         assert_eq!(text(&table), format!("path,x,n\n\"a,\"\"b\"\"\",0.1,-1\n,,2\n\"\",{},\n", 1e300));
     }
 }

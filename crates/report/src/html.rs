@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::Field;
+use weftline_analysis::table::{Column, Curve, Field, Kind};
+use weftline_analysis::units;
 
-use crate::units::{self, heading, shown};
 use crate::{Report, Section, Shape};
 
 /// Rows of a table that are shown; the other forms have all.
@@ -21,15 +21,19 @@ pub fn page(report: &Report) -> String {
         out,
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<dl class=\"facts\">\n"
+         <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n"
     );
+    if let Some(headline) = &report.headline {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(headline));
+    }
+    out.push_str("<dl class=\"facts\">\n");
     for fact in report.facts.iter().filter(|fact| !fact.shown.is_empty()) {
         let class = if fact.alarming { " class=\"bad\"" } else { "" };
         let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", escape(fact.label), escape(&fact.shown));
     }
     out.push_str("</dl>\n");
     write_findings(&mut out, report);
-    for section in report.sections.iter().filter(|section| section.table.rows > 0) {
+    for section in report.sections.iter().filter(|section| section.is_shown()) {
         write_section(&mut out, section);
     }
     out.push_str("</html>\n");
@@ -37,19 +41,18 @@ pub fn page(report: &Report) -> String {
 }
 
 fn write_findings(out: &mut String, report: &Report) {
-    out.push_str("<h2>Findings</h2>\n");
-    if report.findings.is_empty() {
-        out.push_str("<p>Nothing to fix was found.</p>\n");
+    if !report.findings.is_empty() {
+        out.push_str("<h2>Findings</h2>\n");
     }
     for finding in &report.findings {
-        write_finding(out, finding);
+        write_finding(out, finding, &report.runs);
     }
     for skipped in &report.skipped {
         let _ = writeln!(out, "<p class=\"note\">Not judged: {}</p>", escape(skipped));
     }
 }
 
-fn write_finding(out: &mut String, finding: &Finding) {
+fn write_finding(out: &mut String, finding: &Finding, runs: &[String]) {
     let class = match finding.severity {
         Severity::Critical | Severity::High => "high",
         Severity::Medium => "medium",
@@ -75,8 +78,8 @@ fn write_finding(out: &mut String, finding: &Finding) {
         }
         out.push_str("</ul>\n");
     }
-    let (advice, query) = (escape(&finding.advice), escape(&finding.query));
-    let _ = write!(out, "<p class=\"advice\">{advice}</p>\n<pre>weft query \"{query}\"</pre>\n</details>\n");
+    let (advice, command) = (escape(&finding.advice), escape(&crate::text::query(finding, runs)));
+    let _ = write!(out, "<p class=\"advice\">{advice}</p>\n<pre>{command}</pre>\n</details>\n");
 }
 
 fn write_section(out: &mut String, section: &Section) {
@@ -93,54 +96,73 @@ fn write_section(out: &mut String, section: &Section) {
 }
 
 fn write_rows(out: &mut String, section: &Section) {
-    let table = &section.table;
-    let columns: Vec<&str> = section.columns.iter().copied().filter(|name| table.column(name).is_some()).collect();
+    let columns: Vec<&Column> = section.shown_columns().collect();
+    let class = |column: &Column| match column.values.kind() {
+        Kind::Text => "",
+        Kind::Curve => " class=\"c\"",
+        Kind::Int | Kind::Float => " class=\"n\"",
+    };
     out.push_str("<table>\n<tr>");
-    for name in &columns {
-        let is_text = (0..table.rows).any(|row| matches!(table.get(row, name), Field::Text(_)));
-        let class = if is_text { "" } else { " class=\"n\"" };
-        let _ = write!(out, "<th{class}>{}</th>", escape(&heading(name)));
+    for column in &columns {
+        let _ = write!(out, "<th{}>{}</th>", class(column), escape(&crate::heading(column)));
     }
     out.push_str("</tr>\n");
-    let bars = (section.shape == Shape::Bars).then(|| columns.get(1).copied()).flatten();
-    let number = |row: usize, name: &str| table.get(row, name).number().unwrap_or(0.0);
-    let most = bars.map_or(0.0, |name| (0..table.rows).map(|row| number(row, name)).fold(0.0, f64::max));
-    for row in 0..table.rows.min(MOST_ROWS) {
+    let lengths = match (section.shape, columns.as_slice()) {
+        (Shape::Bars, [_, length, ..]) => length.numbers(),
+        _ => Vec::new(),
+    };
+    let most = lengths.iter().copied().fold(0.0, f64::max);
+    let rows = section.people_rows().count();
+    for row in section.people_rows().take(MOST_ROWS) {
         out.push_str("<tr>");
-        for name in &columns {
-            let field = table.get(row, name);
-            let class = if matches!(field, Field::Text(_)) { "" } else { " class=\"n\"" };
-            let bar = match bars {
-                Some(bar) if bar == *name && most > 0.0 => {
-                    format!(" style=\"--part:{:.1}%\"", number(row, name) / most * 100.0)
-                }
+        for (place, column) in columns.iter().enumerate() {
+            let bar = match lengths.get(row) {
+                Some(length) if place == 1 && most > 0.0 => format!(" style=\"--part:{:.1}%\"", length / most * 100.0),
                 _ => String::new(),
             };
-            let _ = write!(out, "<td{class}{bar}>{}</td>", escape(&shown(name, field)));
+            let cell = match column.values.get(row) {
+                Field::Curve(curve) => spark(curve),
+                _ => escape(&column.shown(row)),
+            };
+            let _ = write!(out, "<td{}{bar}>{cell}</td>", class(column));
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</table>\n");
-    if table.rows > MOST_ROWS {
-        let more = units::count((table.rows - MOST_ROWS) as u64);
+    if rows > MOST_ROWS {
+        let more = units::count((rows - MOST_ROWS) as u64);
         let _ = writeln!(out, "<p class=\"note\">… and {more} more rows; --csv writes all</p>");
     }
 }
 
+/// A small curve, filled down to zero, with gaps where nothing is known.
+fn spark(curve: &Curve) -> String {
+    let (width, height, top) = (curve.points.len(), 20.0, curve.top());
+    let mut path = String::new();
+    for (place, point) in curve.points.iter().enumerate() {
+        if let Some(point) = point.filter(|point| *point > 0.0) {
+            let _ = write!(path, "M{place} {height}V{:.1}h1V{height}Z", height - point / top * height);
+        }
+    }
+    format!(
+        "<svg viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" role=\"img\"><path d=\"{path}\"/></svg>"
+    )
+}
+
 /// A curve per column, filled down to zero.
 fn write_timeline(out: &mut String, section: &Section) {
-    let table = &section.table;
-    let [bucket, lines @ ..] = section.columns.as_slice() else { return };
-    let last = table.rows.saturating_sub(1);
-    let ends = [0, last].map(|row| escape(&shown(bucket, table.get(row, bucket))));
-    for name in lines {
-        let values: Vec<f64> = (0..table.rows).map(|row| table.get(row, name).number().unwrap_or(0.0)).collect();
+    let columns: Vec<&Column> = section.shown_columns().collect();
+    let [bucket, lines @ ..] = columns.as_slice() else { return };
+    let last = section.table.rows.saturating_sub(1);
+    let ends = [0, last].map(|row| escape(&bucket.shown(row)));
+    for column in lines {
+        let values = column.numbers();
         let most = values.iter().copied().fold(0.0, f64::max);
         let _ = writeln!(
             out,
             "<figure><figcaption>{}, at most {}</figcaption>",
-            escape(&heading(name)),
-            escape(&shown(name, Field::Float(most)))
+            escape(&crate::heading(column)),
+            escape(&units::number(column.unit, most))
         );
         let step = WIDTH / values.len().max(1) as f64;
         let mut path = format!("M0 {HEIGHT}");
@@ -176,13 +198,13 @@ fn escape(text: &str) -> String {
 const STYLE: &str = "
 :root { color-scheme: light dark; --line: #8884; --mark: #3b82c4; --bad: #c0392b; --warn: #b7791f; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 1.8rem 0 .5rem; }
+h1 { font-size: 1.3rem; } .verdict { font-size: 1.15rem; font-weight: 600; } h1 { overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 1.8rem 0 .5rem; }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { opacity: .65; } dd { margin: 0; } .bad { color: var(--bad); font-weight: 600; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } th { text-align: left; opacity: .65; font-weight: 500; }
 th, td { padding: .18rem .6rem .18rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } th.n, td.n { text-align: right; } td.n { white-space: nowrap; }
 td[style] { background: linear-gradient(to right, color-mix(in srgb, var(--mark) 35%, transparent) var(--part), transparent 0); }
 svg { width: 100%; height: 90px; display: block; border-bottom: 1px solid var(--line); } path { fill: var(--mark); fill-opacity: .55; }
-figure { margin: 0 0 1rem; } figcaption, .note, .axis { opacity: .7; font-size: .9em; } .axis { display: flex; justify-content: space-between; }
+td.c { width: 35%; } td.c svg { height: 1.3rem; } figure { margin: 0 0 1rem; } figcaption, .note, .axis { opacity: .7; font-size: .9em; } .axis { display: flex; justify-content: space-between; }
 .finding { border-left: 4px solid var(--line); padding: .3rem .8rem; margin: .5rem 0; } .finding.high { border-color: var(--bad); } .finding.medium { border-color: var(--warn); }
 summary { cursor: pointer; } .advice { font-weight: 500; } pre { overflow-x: auto; padding: .5rem; background: #8881; white-space: pre-wrap; } code { font-size: .92em; }
 ";

@@ -2,20 +2,26 @@
 
 use serde_json::Value;
 use weftline_analysis::Table;
-use weftline_analysis::findings::Verdict;
+use weftline_analysis::coverage;
+use weftline_analysis::findings::{ProgramRow, Verdict};
 use weftline_analysis::summary::Summary;
-use weftline_analysis::table::Field;
+use weftline_analysis::table::{Field, clamp};
+use weftline_analysis::units::{Unit, bytes, count, counted, size_range, time};
+use weftline_format::Phase;
 use weftline_index::Run;
+use weftline_index::column::phase_code;
 
-use crate::units::{bytes, count, time};
+use crate::head::{self, Head};
 use crate::{Fact, Report, Section, Shape};
 
+/// Files that could not be read and are named on a terminal.
+const UNREAD: usize = 3;
 /// Rows of a section that a terminal shows.
 const ROWS: usize = 10;
 
-/// Makes the report of a run: its summary, the views that were asked for, what the rules say.
-pub fn report(title: &str, run: &Run, summary: &Summary, views: Vec<(String, Table)>, verdict: &Verdict) -> Report {
-    let mut sections = Vec::new();
+/// Makes the report of a run: its summary, the views that were asked for, what the rules say. `runs`: how the user calls what was opened.
+pub fn report(runs: &[String], run: &Run, summary: &Summary, views: Vec<(String, Table)>, verdict: &Verdict) -> Report {
+    let mut sections = vec![programs(&verdict.programs)];
     for (key, table) in summary.tables() {
         sections.extend(section(key, &table, summary));
     }
@@ -30,60 +36,80 @@ pub fn report(title: &str, run: &Run, summary: &Summary, views: Vec<(String, Tab
         skipped.push(format!("{calls} calls that are known only as totals: rules look at single calls"));
     }
     Report {
-        title: title.to_owned(),
-        facts: facts(run, summary),
+        title: runs.join(" "),
+        runs: runs.to_vec(),
+        headline: verdict.headline(),
+        wall: verdict.wall.clone(),
+        checked: verdict.checked,
+        facts: facts(run, summary, verdict),
         sections,
         findings: verdict.findings.clone(),
         skipped,
     }
 }
 
-fn facts(run: &Run, summary: &Summary) -> Vec<Fact> {
+fn facts(run: &Run, summary: &Summary, verdict: &Verdict) -> Vec<Fact> {
     let job = &summary.job;
     let traffic = &job.traffic;
-    let wide = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-    let nanoseconds = |number: i128| u64::try_from(number).unwrap_or(0);
     let fact = |name, label, value: Value, shown: String| Fact { name, label, value, shown, alarming: false };
     let length = u64::try_from(job.time).unwrap_or(0);
-    let mut facts = vec![
-        fact("time_ns", "time", length.into(), time(length)),
-        fact(
-            "events",
-            "events",
-            job.events.into(),
-            match job.ignored {
-                0 => count(job.events),
-                ignored => format!(
-                    "{}; {} of them, on files of the system or in wrappers of others, are not in the layers",
-                    count(job.events),
-                    count(ignored)
-                ),
-            },
-        ),
-        fact("processes", "processes", job.processes.into(), on_hosts(job.processes, job.hosts)),
-        fact("hosts", "", job.hosts.into(), String::new()),
-        fact("files", "files", job.files.into(), count(job.files)),
-        fact(
-            "io_calls",
-            "I/O",
-            traffic.calls.into(),
-            format!(
-                "{} calls, {} read, {} written; {} in them, all threads together",
-                count(traffic.calls),
-                bytes(wide(traffic.read)),
-                bytes(wide(traffic.written)),
-                time(nanoseconds(traffic.time))
+    let records = coverage::records(run);
+    let heads: Vec<Head<'_>> = records.iter().map(|records| Head::new(records)).collect();
+    let programs: Vec<Fact> = heads.iter().flat_map(Head::program).collect();
+    // How long a run took is said with its program, where one is known.
+    let shown = if programs.is_empty() { time(length) } else { String::new() };
+    let mut facts = programs;
+    facts.push(fact("time_ns", "time", length.into(), shown));
+    facts.extend(verdict.wall.as_ref().map(head::wall_time));
+    facts.extend(verdict.training.as_ref().map(head::training));
+    let excluded = match job.ignored {
+        0 => String::new(),
+        ignored => format!("; {} left out: system files, nested calls", counted(ignored, "span", "spans")),
+    };
+    facts.push(fact(
+        "io_calls",
+        "I/O",
+        traffic.calls.into(),
+        match traffic.calls {
+            0 => String::new(),
+            calls => format!(
+                "{} read, {} written in {} on {}{excluded}",
+                bytes(traffic.read_bytes),
+                bytes(traffic.write_bytes),
+                counted(calls, "call", "calls"),
+                counted(job.files, "file", "files"),
             ),
-        ),
-        fact("read_bytes", "", wide(traffic.read).into(), String::new()),
-        fact("written_bytes", "", wide(traffic.written).into(), String::new()),
-        fact("io_time_ns", "", nanoseconds(traffic.time).into(), String::new()),
-        fact("preset", "layers", summary.preset.name().into(), format!("preset {}", summary.preset.name())),
-        fact("origin_ns", "", job.origin.into(), String::new()),
-    ];
+        },
+    ));
+    let processes = match heads.as_slice() {
+        [one] if one.totals().processes as u64 == job.processes => one.processes(),
+        _ => count(job.processes),
+    };
+    facts.push(fact("processes", "processes", job.processes.into(), on_hosts(&processes, job.hosts)));
+    facts.push(traces(run, summary, &heads));
+    facts.extend(heads.iter().filter_map(Head::overhead));
     facts.extend(totals(summary));
-    facts.push(traces(run, summary));
+    facts.extend(heads.iter().flat_map(Head::losses));
+    facts.extend([
+        // `events` has always been those of them that are spans and match; `all_events` is what `weft info` calls events.
+        Fact::hidden("events", job.events),
+        Fact::hidden("spans", job.events),
+        Fact::hidden("all_events", all_events(summary)),
+        Fact::hidden("hosts", job.hosts),
+        Fact::hidden("files", job.files),
+        Fact::hidden("read_bytes", traffic.read_bytes),
+        Fact::hidden("written_bytes", traffic.write_bytes),
+        Fact::hidden("io_time_ns", traffic.time_ns),
+        Fact::hidden("preset", summary.preset.name()),
+        Fact::hidden("origin_ns", job.origin),
+    ]);
     facts
+}
+
+/// Spans, instants and counters in the trace files, whether they match or not.
+fn all_events(summary: &Summary) -> u64 {
+    let metadata = phase_code(Phase::Metadata);
+    summary.job.per_phase.iter().filter(|(code, _)| *code != metadata).map(|(_, count)| count).sum()
 }
 
 /// How many calls are known only as totals, where there are any.
@@ -111,32 +137,90 @@ fn totals(summary: &Summary) -> Option<Fact> {
     Some(Fact { name: "totals", label: "totals", value, shown, alarming: false })
 }
 
-fn on_hosts(processes: u64, hosts: u64) -> String {
+fn on_hosts(processes: &str, hosts: u64) -> String {
     let place = if hosts > 1 { format!(" on {} hosts", count(hosts)) } else { String::new() };
-    format!("{}{place}", count(processes))
+    format!("{processes}{place}")
 }
 
 /// The trace files, and whether something was wrong with them.
-fn traces(run: &Run, summary: &Summary) -> Fact {
+fn traces(run: &Run, summary: &Summary, heads: &[Head<'_>]) -> Fact {
     let job = &summary.job;
-    let mut shown = format!("{} files, {}", count(job.sources), bytes(job.source_bytes));
+    let mut shown = format!(
+        "{} ({}) in {}, {}",
+        counted(all_events(summary), "event", "events"),
+        counted(job.events, "span", "spans"),
+        counted(job.sources, "file", "files"),
+        bytes(job.source_bytes)
+    );
     if let [index] = run.index() {
         shown.push_str(&format!("; index {}", bytes(index.bytes)));
     }
-    if job.flaws > 0 {
-        shown.push_str(&format!("; {} flaws, {} unusable", count(job.flaws), bytes(job.lost_bytes)));
+    if let [head] = heads {
+        shown.extend(head.whole().map(|whole| format!("; {whole}")));
     }
-    if let Some((path, why)) = job.unreadable.first() {
-        let more = job.unreadable.len() - 1;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        shown.push_str(&format!("; could not be read: {path} ({why}){more}"));
+    if job.flaws > 0 {
+        shown.push_str(&format!("; {}, {} unusable", counted(job.flaws, "flaw", "flaws"), bytes(job.lost_bytes)));
+    }
+    if !job.unreadable.is_empty() {
+        let some = &job.unreadable;
+        let named: Vec<String> = some.iter().take(UNREAD).map(|(path, why)| format!("{path} ({why})")).collect();
+        let more = some.len() - named.len();
+        let more = if more > 0 { format!(" and {} more", count(more as u64)) } else { String::new() };
+        shown.push_str(&format!(
+            "; {} could not be read: {}{more}",
+            counted(some.len() as u64, "file", "files"),
+            named.join(", ")
+        ));
     }
     let value = serde_json::json!({
         "files": job.sources, "bytes": job.source_bytes, "flaws": job.flaws, "lost_bytes": job.lost_bytes,
         "unreadable": job.unreadable.len(),
+        "unreadable_files": job.unreadable.iter().map(|(path, why)| serde_json::json!({"path": path, "why": why})).collect::<Vec<_>>(),
     });
     let alarming = job.flaws > 0 || !job.unreadable.is_empty();
-    Fact { name: "traces", label: "traces", value, shown, alarming }
+    Fact { name: "traces", label: "trace", value, shown, alarming }
+}
+
+/// The processes by program.
+fn programs(rows: &[ProgramRow]) -> Section {
+    let mut table = Table::with_rows(rows.len());
+    let each = || rows.iter();
+    let known = rows.iter().any(|row| !row.program.is_empty());
+    let label = |row: &ProgramRow| if row.program.is_empty() { "(not known)".to_owned() } else { row.program.clone() };
+    table.texts("program", each().map(|row| Some(label(row))));
+    table.ints("processes", Unit::Count, each().map(|row| Some(clamp(row.processes))));
+    table.ints("cpu_ns", Unit::Nanoseconds, each().map(|row| row.cpu_ns.map(clamp)));
+    table.ints("file_io_ns", Unit::Nanoseconds, each().map(|row| Some(clamp(row.file_io_ns))));
+    table.ints("waiting_ns", Unit::Nanoseconds, each().map(|row| Some(clamp(row.waiting_ns))));
+    table.ints("longest_ns", Unit::Nanoseconds, each().map(|row| Some(clamp(row.longest_ns))));
+    table.ints("pid", Unit::Id, each().map(|row| Some(row.pid)));
+    table.ints("rank", Unit::Id, each().map(|row| row.rank));
+    table.ints("read_bytes", Unit::Bytes, each().map(|row| Some(clamp(row.read_bytes))));
+    table.ints("written_bytes", Unit::Bytes, each().map(|row| Some(clamp(row.written_bytes))));
+    Section {
+        key: "programs".to_owned(),
+        title: "programs".to_owned(),
+        shape: Shape::Table,
+        table,
+        columns: vec![
+            "program",
+            "processes",
+            "longest_ns",
+            "cpu_ns",
+            "file_io_ns",
+            "waiting_ns",
+            "read_bytes",
+            "written_bytes",
+            "pid",
+            "rank",
+        ],
+        // Traces of others name no programs.
+        rows: if known { ROWS } else { 0 },
+        shown_rows: None,
+        note: Some(
+            "lived, pid, rank: of the process that lived longest; times are those of all threads, added up".into(),
+        ),
+    }
 }
 
 /// A table of the summary as people see it; the job itself is told as facts.
@@ -149,41 +233,52 @@ fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
         columns: columns.to_vec(),
         rows: ROWS,
         note: note.map(str::to_owned),
+        shown_rows: None,
     };
-    let traffic = ["calls", "metadata_calls", "read_bytes", "written_bytes", "time_sum", "bandwidth"];
+    let traffic = ["time_sum", "calls", "read_bytes", "written_bytes", "bandwidth", "metadata_calls"];
     let with = |first: &[&'static str]| [first, &traffic].concat();
+    let hidden = || Section { rows: 0, ..make("", &[], None) };
     Some(match key {
-        "layers" => Section {
-            rows: 40,
-            ..make(
-                "layers",
-                &["layer", "count", "time_sum", "time_union", "time_self", "time_unoverlapped", "size", "processes"],
-                Some(
-                    "time sum: durations added up, nested and parallel ones again; time union: wall time in which the layer was going on; \
-                     time self: per process, without the layers below; time unoverlapped: per process, without compute",
-                ),
-            )
-        },
-        "operations" => Section {
-            rows: 15,
-            ..make(
-                "operations by time",
-                &["name", "cat", "count", "time_sum", "time_mean", "time_p50", "time_p99", "size", "bandwidth"],
-                None,
-            )
-        },
+        "layers" => layers(make, summary),
+        // All events by name, for scripts; people see them sorted out.
+        "operations" => hidden(),
+        "calls" => make(
+            "calls by time",
+            &["name", "time_sum", "count", "time_mean", "time_p50", "time_p99", "size", "bandwidth"],
+            None,
+        ),
+        "waits" => make("waits by time", &["name", "time_sum", "count", "time_mean", "time_p99", "size"], None),
+        "spans" => {
+            make("spans by time", &["name", "cat", "time_sum", "count", "time_mean", "time_p50", "time_p99"], None)
+        }
         "sizes" => transfer_sizes(table, summary.unknown_sizes)?,
         "top_files" => make("files by time", &with(&["file_name"]), None),
         "top_directories" => make("directories by time", &with(&["file_dir", "files"]), None),
-        "top_processes" if table.rows > 1 => make("processes by time", &with(&["process"]), None),
+        // Pids say enough of one host.
+        "top_processes" if table.rows > 1 && summary.job.hosts > 1 => {
+            make("processes by time", &with(&["program", "rank", "process"]), None)
+        }
+        "top_processes" if table.rows > 1 => make("processes by time", &with(&["program", "rank", "pid"]), None),
+        "top_processes" => hidden(),
         "timeline" => timeline(table, summary),
         "stragglers" => make(
             "stragglers",
             &["kind", "name", "time", "median", "ratio", "z_score"],
-            Some("time in I/O calls, against the median of all processes or hosts"),
+            Some("time in I/O calls, against the median of at least four processes of the same program, or of hosts"),
         ),
         _ => return None,
     })
+}
+
+/// Layers that have events. A single one says nothing that the calls below do not say.
+fn layers(make: impl Fn(&str, &[&'static str], Option<&str>) -> Section, summary: &Summary) -> Section {
+    let used: Vec<usize> = (0..summary.layers.len()).filter(|place| summary.layers[*place].count > 0).collect();
+    let columns = ["layer", "time_union", "time_unoverlapped", "time_self", "time_sum", "count", "size", "processes"];
+    let note = "wall: time in which the layer was active; self: without the layers below, per process; time: nested and parallel spans count again";
+    let mut section = make("layers", &columns, Some(note));
+    section.rows = if used.len() > 1 { 40 } else { 0 };
+    section.shown_rows = Some(used);
+    section
 }
 
 /// How large the transfers were: only bins that occur.
@@ -195,11 +290,11 @@ fn transfer_sizes(table: &Table, unknown: (u64, u64)) -> Option<Section> {
     let used: Vec<usize> = (0..table.rows).filter(|row| number(*row, "reads") + number(*row, "writes") > 0).collect();
     let mut kept = table.take(&used);
     let label = |row: usize| match table.get(row, "size_bin") {
-        Field::Text(bin) => Some(bin_words(bin)),
+        Field::Text(bin) => Some(size_range(bin)),
         _ => None,
     };
     kept.texts("transfer", used.iter().map(|row| label(*row)));
-    kept.ints("calls", used.iter().map(|row| Some(number(*row, "reads") + number(*row, "writes"))));
+    kept.ints("calls", Unit::Count, used.iter().map(|row| Some(number(*row, "reads") + number(*row, "writes"))));
     Some(Section {
         key: "sizes".to_owned(),
         title: "transfer sizes".to_owned(),
@@ -207,30 +302,12 @@ fn transfer_sizes(table: &Table, unknown: (u64, u64)) -> Option<Section> {
         table: kept,
         columns: vec!["transfer", "calls", "reads", "writes"],
         rows: ROWS,
+        shown_rows: None,
         note: (unknown != (0, 0)).then(|| {
             let (reads, writes) = (count(unknown.0), count(unknown.1));
             format!("without {reads} reads and {writes} writes that are known only as totals of different sizes")
         }),
     })
-}
-
-/// `4kib_16kib` → `4 – 16 KiB`
-fn bin_words(bin: &str) -> String {
-    let pretty = |end: &str| {
-        let digits = end.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        match &end[digits.len()..] {
-            "kib" => format!("{digits} KiB"),
-            "mib" => format!("{digits} MiB"),
-            "gib" => format!("{digits} GiB"),
-            _ => digits.to_owned(),
-        }
-    };
-    match bin.split_once('_') {
-        Some((from, "plus")) => format!("over {}", pretty(from)),
-        Some(("0", to)) => format!("up to {}", pretty(to)),
-        Some((from, to)) => format!("{} – {}", pretty(from), pretty(to)),
-        None => bin.to_owned(),
-    }
 }
 
 /// Buckets at most that a line is drawn of.
@@ -243,16 +320,23 @@ fn timeline(table: &Table, summary: &Summary) -> Section {
     let seconds = summary.width_ns as f64 / 1e9;
     let of = |bucket: &u32| summary.timeline.get(bucket).copied().unwrap_or_default();
     let mut dense = Table::with_rows(buckets.len());
-    let wide = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
-    dense.ints("time_range", buckets.iter().map(|bucket| Some(i64::from(*bucket))));
-    dense.floats("time_start", buckets.iter().map(|bucket| Some(f64::from(*bucket) * seconds)));
-    dense.ints("calls", buckets.iter().map(|bucket| i64::try_from(of(bucket).calls).ok()));
-    dense.ints("read_bytes", buckets.iter().map(|bucket| Some(wide(of(bucket).read))));
-    dense.ints("written_bytes", buckets.iter().map(|bucket| Some(wide(of(bucket).written))));
-    dense.floats("time_sum", buckets.iter().map(|bucket| Some(of(bucket).time as f64 / 1e9)));
-    dense.floats("read_bps", buckets.iter().map(|bucket| Some(of(bucket).read as f64 / seconds)));
-    dense.floats("written_bps", buckets.iter().map(|bucket| Some(of(bucket).written as f64 / seconds)));
-    dense.floats("calls_per_s", buckets.iter().map(|bucket| Some(of(bucket).calls as f64 / seconds)));
+    dense.ints("time_range", Unit::Id, buckets.iter().map(|bucket| Some(i64::from(*bucket))));
+    dense.times("time_start", buckets.iter().map(|bucket| Some(i128::from(*bucket) * i128::from(summary.width_ns))));
+    dense.ints("calls", Unit::Count, buckets.iter().map(|bucket| i64::try_from(of(bucket).calls).ok()));
+    dense.ints("read_bytes", Unit::Bytes, buckets.iter().map(|bucket| Some(clamp(of(bucket).read_bytes))));
+    dense.ints("written_bytes", Unit::Bytes, buckets.iter().map(|bucket| Some(clamp(of(bucket).write_bytes))));
+    dense.times("time_sum", buckets.iter().map(|bucket| Some(of(bucket).time_ns.into())));
+    dense.floats(
+        "read_bps",
+        Unit::BytesPerSecond,
+        buckets.iter().map(|bucket| Some(of(bucket).read_bytes as f64 / seconds)),
+    );
+    dense.floats(
+        "written_bps",
+        Unit::BytesPerSecond,
+        buckets.iter().map(|bucket| Some(of(bucket).write_bytes as f64 / seconds)),
+    );
+    dense.floats("calls_per_s", Unit::PerSecond, buckets.iter().map(|bucket| Some(of(bucket).calls as f64 / seconds)));
     Section {
         key: "timeline".to_owned(),
         title: format!("over time, in steps of {}", time(summary.width_ns.unsigned_abs())),
@@ -261,6 +345,7 @@ fn timeline(table: &Table, summary: &Summary) -> Section {
         columns: vec!["time_start", "read_bps", "written_bps", "calls_per_s"],
         rows: usize::MAX,
         note: Some(timeline_note(summary)),
+        shown_rows: None,
     }
 }
 
@@ -283,7 +368,7 @@ const VIEW_COLUMNS: [&str; 8] =
 
 fn view(key: String, table: Table) -> Section {
     let shown: Vec<&'static str> = VIEW_COLUMNS.into_iter().filter(|name| table.column(name).is_some()).collect();
-    let first = table.columns.first().map(|(name, _)| name.clone()).unwrap_or_default();
+    let first = table.columns.first().map(|column| column.name.clone()).unwrap_or_default();
     let first = weftline_analysis::hlm::ViewType::ALL.into_iter().map(|view| view.name()).find(|name| *name == first);
     Section {
         title: format!("view {key}"),
@@ -292,9 +377,10 @@ fn view(key: String, table: Table) -> Section {
         columns: first.into_iter().chain(shown).collect(),
         rows: ROWS,
         note: Some(format!(
-            "{} columns in all; --csv, --json, --sqlite and --parquet write them",
-            count(table.columns.len() as u64)
+            "{} in all; --csv, --json, --sqlite and --parquet write them",
+            counted(table.columns.len() as u64, "column", "columns")
         )),
+        shown_rows: None,
         table,
     }
 }
@@ -308,19 +394,19 @@ pub fn tables(report: &Report) -> Vec<(String, Table)> {
     let mut found = Table::with_rows(all.len());
     found.texts("rule", all.iter().map(|finding| Some(finding.rule.clone())));
     found.texts("severity", all.iter().map(|finding| Some(finding.severity.word().to_owned())));
-    found.floats("score", all.iter().map(|finding| Some(finding.score)));
+    found.floats("score", Unit::Share, all.iter().map(|finding| Some(finding.score)));
     found.texts("title", all.iter().map(|finding| Some(finding.title.clone())));
     found.texts("what", all.iter().map(|finding| Some(finding.what.clone())));
-    found.ints("from_ns", all.iter().map(|finding| finding.place.from_ns));
-    found.ints("to_ns", all.iter().map(|finding| finding.place.to_ns));
+    found.ints("from_ns", Unit::Nanoseconds, all.iter().map(|finding| finding.place.from_ns));
+    found.ints("to_ns", Unit::Nanoseconds, all.iter().map(|finding| finding.place.to_ns));
     let count = |count: u64| i64::try_from(count).ok();
-    found.ints("processes", all.iter().map(|finding| count(finding.place.process_count)));
-    found.ints("files", all.iter().map(|finding| count(finding.place.file_count)));
+    found.ints("processes", Unit::Count, all.iter().map(|finding| count(finding.place.process_count)));
+    found.ints("files", Unit::Count, all.iter().map(|finding| count(finding.place.file_count)));
     found.texts("file", all.iter().map(|finding| finding.place.files.first().cloned()));
-    found.ints("time_ns", all.iter().map(|finding| Some(finding.at_stake.time_ns)));
-    found.floats("share_frac", all.iter().map(|finding| Some(finding.at_stake.share)));
-    found.ints("bytes", all.iter().map(|finding| count(finding.at_stake.bytes)));
-    found.ints("calls", all.iter().map(|finding| count(finding.at_stake.calls)));
+    found.ints("time_ns", Unit::Nanoseconds, all.iter().map(|finding| Some(finding.at_stake.time_ns)));
+    found.floats("share_frac", Unit::Share, all.iter().map(|finding| Some(finding.at_stake.share)));
+    found.ints("bytes", Unit::Bytes, all.iter().map(|finding| count(finding.at_stake.bytes)));
+    found.ints("calls", Unit::Count, all.iter().map(|finding| count(finding.at_stake.calls)));
     found.texts("advice", all.iter().map(|finding| Some(finding.advice.clone())));
     found.texts("query", all.iter().map(|finding| Some(finding.query.clone())));
     let mut tables = vec![("job".to_owned(), job), ("findings".to_owned(), found)];

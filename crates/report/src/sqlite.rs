@@ -6,7 +6,8 @@ use std::path::Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use weftline_analysis::Table;
-use weftline_analysis::table::{ColumnValues, Field};
+use weftline_analysis::statistics::seconds;
+use weftline_analysis::table::{Column, Field, Kind};
 
 use crate::{Report, ReportError, Result};
 
@@ -60,7 +61,7 @@ fn parts(table: &Table) -> Vec<Table> {
         return vec![table.clone()];
     }
     let (first, others) = table.columns.split_at(1);
-    let part = |some: &[(String, ColumnValues)]| Table { columns: [first, some].concat(), rows: table.rows };
+    let part = |some: &[Column]| Table { columns: [first, some].concat(), rows: table.rows };
     others.chunks(MOST_COLUMNS - 1).map(part).collect()
 }
 
@@ -68,13 +69,14 @@ fn fill_table(connection: &Connection, key: &str, table: &Table) -> rusqlite::Re
     let columns: Vec<String> = table
         .columns
         .iter()
-        .map(|(name, values)| {
-            let kind = match values {
-                ColumnValues::Int(_) => "INTEGER",
-                ColumnValues::Float(_) => "REAL",
-                ColumnValues::Text(_) => "TEXT",
+        .map(|column| {
+            let kind = match column.values.kind() {
+                Kind::Int => "INTEGER",
+                Kind::Float => "REAL",
+                // A curve is a JSON array, which SQLite's functions take.
+                Kind::Text | Kind::Curve => "TEXT",
             };
-            format!("{} {kind}", quoted(name))
+            format!("{} {kind}", quoted(&column.name))
         })
         .collect();
     if columns.is_empty() {
@@ -84,11 +86,13 @@ fn fill_table(connection: &Connection, key: &str, table: &Table) -> rusqlite::Re
     let places = vec!["?"; columns.len()].join(", ");
     let mut insert = connection.prepare(&format!("INSERT INTO {} VALUES ({places})", quoted(key)))?;
     for row in 0..table.rows {
-        let values = table.columns.iter().map(|(_, values)| match values.get(row) {
+        let values = table.columns.iter().map(|column| match column.values.get(row) {
             Field::Null => Value::Null,
             Field::Int(number) => Value::Integer(number),
-            Field::Float(number) => Value::Real(number),
+            Field::Float(number) | Field::Measured(number, _) => Value::Real(number),
+            Field::Time(ns) => Value::Real(seconds(ns.into())),
             Field::Text(text) => Value::Text(text.to_owned()),
+            Field::Curve(curve) => Value::Text(crate::json::points(curve).to_string()),
         });
         insert.execute(params_from_iter(values))?;
     }

@@ -1,10 +1,11 @@
 //! A report for people at a terminal.
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::Field;
+use weftline_analysis::table::{Column, Field, Kind};
+use weftline_analysis::units::{self, printable};
 
-use crate::units::{self, heading, printable, shown, sparkline};
-use crate::{Report, Section, Shape};
+use crate::sparkline::{curve, sparkline};
+use crate::{Fact, Report, Section, Shape};
 
 /// Colours text, or does not.
 pub trait Paint {
@@ -32,34 +33,50 @@ impl Paint for Plain {
     }
 }
 
-/// Names longer than this lose their middle.
-const LONGEST_NAME: usize = 60;
-
-/// The report, for a terminal of a width.
+/// The report, for a terminal of a width: the verdict, the facts, the findings, then the tables.
 pub fn text(report: &Report, width: usize, paint: &dyn Paint) -> String {
     let width = width.clamp(60, 200);
     let mut out = String::from("\n");
-    let widest = report.facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0).max(3);
-    let label = |label: &str| paint.dim(&format!("{label:>widest$}"));
-    out.push_str(&format!("  {}  {}\n", label("run"), paint.strong(&printable(&report.title))));
-    for fact in report.facts.iter().filter(|fact| !fact.shown.is_empty()) {
-        let value = if fact.alarming { paint.bad(&fact.shown) } else { fact.shown.clone() };
-        out.push_str(&format!("  {}  {value}\n", label(fact.label)));
+    if let Some(headline) = &report.headline {
+        out.push_str(&verdict(headline, report.findings.first(), width, paint));
     }
-    for section in report.sections.iter().filter(|section| section.table.rows > 0) {
+    out.push_str(&facts(&report.title, &report.facts, width, paint));
+    out.push_str(&findings(report, width, paint));
+    for section in report.sections.iter().filter(|section| section.is_shown()) {
         out.push('\n');
         out.push_str(&paint_section(section, width, paint));
     }
-    out.push('\n');
-    out.push_str(&findings(report, width, paint));
+    out
+}
+
+/// The first sentence.
+pub fn verdict(headline: &str, worst: Option<&Finding>, width: usize, paint: &dyn Paint) -> String {
+    let bad = worst.is_some_and(|finding| finding.severity >= Severity::High);
+    let lines = wrap(&printable(headline), width.saturating_sub(4));
+    let painted = lines.iter().map(|line| if bad { paint.bad(line) } else { paint.strong(line) });
+    painted.map(|line| format!("  {line}\n")).collect::<String>() + "\n"
+}
+
+/// What is known of the run as a whole.
+pub fn facts(title: &str, facts: &[Fact], width: usize, paint: &dyn Paint) -> String {
+    let shown = || facts.iter().filter(|fact| !fact.shown.is_empty());
+    let widest = shown().map(|fact| fact.label.chars().count()).max().unwrap_or(0).max(3);
+    let mut out = format!("  {}  {}\n", paint.dim(&format!("{:>widest$}", "run")), paint.strong(&printable(title)));
+    for fact in shown() {
+        for (place, line) in wrap(&fact.shown, width.saturating_sub(widest + 4)).into_iter().enumerate() {
+            let label = paint.dim(&format!("{:>widest$}", if place == 0 { fact.label } else { "" }));
+            let line = if fact.alarming { paint.bad(&line) } else { line };
+            out.push_str(&format!("  {label}  {line}\n"));
+        }
+    }
     out
 }
 
 fn paint_section(section: &Section, width: usize, paint: &dyn Paint) -> String {
     let mut out = format!("  {}\n", paint.strong(&section.title));
     match section.shape {
-        Shape::Table => out.push_str(&rows(section, paint)),
-        Shape::Bars => out.push_str(&bars(section, width)),
+        Shape::Table => out.push_str(&rows(section, width, paint)),
+        Shape::Bars => out.push_str(&bars(section, width, paint)),
         Shape::Timeline => out.push_str(&timeline(section, width, paint)),
     }
     if let Some(note) = &section.note {
@@ -70,30 +87,86 @@ fn paint_section(section: &Section, width: usize, paint: &dyn Paint) -> String {
     out
 }
 
-fn rows(section: &Section, paint: &dyn Paint) -> String {
-    let columns: Vec<&str> =
-        section.columns.iter().copied().filter(|name| section.table.column(name).is_some()).collect();
-    let count = section.table.rows.min(section.rows);
-    let mut cells = vec![columns.iter().map(|name| heading(name)).collect::<Vec<_>>()];
-    for row in 0..count {
-        let cell = |name: &&str| shorten(&shown(name, section.table.get(row, name)), LONGEST_NAME);
-        cells.push(columns.iter().map(cell).collect());
-    }
-    let left: Vec<bool> = columns
-        .iter()
-        .map(|name| (0..count).any(|row| matches!(section.table.get(row, name), Field::Text(_))))
-        .collect();
+fn rows(section: &Section, width: usize, paint: &dyn Paint) -> String {
+    let shown: Vec<usize> = section.people_rows().take(section.rows).collect();
+    let all = section.people_rows().count();
+    let columns: Vec<&Column> = section.shown_columns().collect();
+    let is = |kind: Kind| columns.iter().map(move |column| column.values.kind() == kind);
+    let left: Vec<bool> = is(Kind::Text).zip(is(Kind::Curve)).map(|(text, curve)| text || curve).collect();
+    let curves = is(Kind::Curve).any(|curve| curve);
+    let cell = |line: usize, place: usize, room: Room| match line.checked_sub(1).map(|line| shown[line]) {
+        None => crate::heading(columns[place]),
+        Some(row) => match columns[place].values.get(row) {
+            Field::Curve(points) => curve(points, room.curve),
+            _ => shorten(&columns[place].shown(row), room.name),
+        },
+    };
+    let lines = fit_cells(shown.len() + 1, &left, curves, width.saturating_sub(2), cell);
     let mut out = String::new();
-    for (place, line) in align(&cells, &left).into_iter().enumerate() {
+    for (place, line) in lines.into_iter().enumerate() {
         let line = if place == 0 { paint.dim(&line) } else { line };
         out.push_str(&format!("  {line}\n"));
     }
-    if section.table.rows > count {
-        let more = units::count((section.table.rows - count) as u64);
+    if all > shown.len() {
+        let more = units::count((all - shown.len()) as u64);
         out.push_str(&format!("  {}\n", paint.dim(&format!("… and {more} more"))));
     }
     out
 }
+
+/// Lines of a table with a heading, in a width. `left`: which columns are texts.
+pub fn fit(cells: &[Vec<String>], left: &[bool], width: usize) -> Vec<String> {
+    fit_cells(cells.len(), left, false, width, |line, column, room| {
+        let cell = &cells[line][column];
+        if left[column] { shorten(cell, room.name) } else { cell.clone() }
+    })
+}
+
+/// How long names and curves may be.
+#[derive(Clone, Copy)]
+struct Room {
+    name: usize,
+    curve: usize,
+}
+
+/// Lines of cells that are made to fit. The columns stand in the order of their weight: what does not fit goes, the last one first, once curves and
+/// names are short.
+fn fit_cells(
+    lines: usize,
+    left: &[bool],
+    curves: bool,
+    width: usize,
+    cell: impl Fn(usize, usize, Room) -> String,
+) -> Vec<String> {
+    const LONGEST: Room = Room { name: LONGEST_NAME, curve: LONGEST_CURVE };
+    let (mut columns, mut room) = (left.len(), LONGEST);
+    loop {
+        let cells: Vec<Vec<String>> =
+            (0..lines).map(|line| (0..columns).map(|column| cell(line, column, room)).collect()).collect();
+        let aligned = align(&cells, &left[..columns]);
+        let fits = aligned.iter().all(|line| line.chars().count() <= width);
+        if fits || columns <= 2 && room.name <= SHORTEST_NAME {
+            return aligned;
+        } else if curves && room.curve > SHORTEST_CURVE {
+            room.curve -= 1;
+        } else if room.name > SHORTEST_NAME {
+            room.name = (room.name - 4).max(SHORTEST_NAME);
+        } else {
+            columns -= 1;
+            room = LONGEST;
+        }
+    }
+}
+
+/// Names are at most so long …
+const LONGEST_NAME: usize = 60;
+/// … and not shortened below this, rather is a column left out.
+const SHORTEST_NAME: usize = 24;
+
+/// Curves are at most so wide …
+const LONGEST_CURVE: usize = 48;
+/// … and not drawn below this.
+const SHORTEST_CURVE: usize = 16;
 
 /// Lines of cells of equal widths: texts to the left, numbers to the right.
 pub fn align(rows: &[Vec<String>], left: &[bool]) -> Vec<String> {
@@ -110,23 +183,19 @@ pub fn align(rows: &[Vec<String>], left: &[bool]) -> Vec<String> {
         .collect()
 }
 
-fn bars(section: &Section, width: usize) -> String {
-    let [name, length, others @ ..] = section.columns.as_slice() else { return String::new() };
-    let numbers: Vec<f64> =
-        (0..section.table.rows).map(|row| section.table.get(row, length).number().unwrap_or(0.0)).collect();
+fn bars(section: &Section, width: usize, paint: &dyn Paint) -> String {
+    let columns: Vec<&Column> = section.shown_columns().collect();
+    let [_, length, ..] = columns.as_slice() else { return String::new() };
+    let numbers = length.numbers();
     let most = numbers.iter().copied().fold(0.0, f64::max);
-    let cells: Vec<Vec<String>> = (0..section.table.rows)
-        .map(|row| {
-            let all = [name, length].into_iter().chain(others);
-            all.map(|column| shown(column, section.table.get(row, column))).collect()
-        })
-        .collect();
-    let left: Vec<bool> = (0..section.columns.len()).map(|place| place == 0).collect();
+    let mut cells = vec![columns.iter().map(|column| crate::heading(column)).collect::<Vec<_>>()];
+    cells.extend((0..section.table.rows).map(|row| columns.iter().map(|column| column.shown(row)).collect()));
+    let left: Vec<bool> = (0..columns.len()).map(|place| place == 0).collect();
     let lines = align(&cells, &left);
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let room = width.saturating_sub(longest + 6).clamp(10, 40);
-    let mut out = String::new();
-    for (line, number) in lines.iter().zip(numbers) {
+    let mut out = format!("  {}\n", paint.dim(&lines[0]));
+    for (line, number) in lines[1..].iter().zip(numbers) {
         let filled = if most > 0.0 { (number / most * room as f64).ceil() as usize } else { 0 };
         out.push_str(&format!("  {line:<longest$}  {}\n", "█".repeat(filled)).replace(" \n", "\n"));
     }
@@ -134,27 +203,32 @@ fn bars(section: &Section, width: usize) -> String {
 }
 
 fn timeline(section: &Section, width: usize, paint: &dyn Paint) -> String {
-    let [_, lines @ ..] = section.columns.as_slice() else { return String::new() };
-    let widest = lines.iter().map(|name| heading(name).chars().count()).max().unwrap_or(0);
+    let lines: Vec<&Column> = section.shown_columns().skip(1).collect();
+    let widest = lines.iter().map(|column| crate::heading(column).chars().count()).max().unwrap_or(0);
     let room = width.saturating_sub(widest + 24).max(20);
     let mut out = String::new();
-    for name in lines {
-        let values: Vec<f64> =
-            (0..section.table.rows).map(|row| section.table.get(row, name).number().unwrap_or(0.0)).collect();
+    for column in lines {
+        let values = column.numbers();
         let most = values.iter().copied().fold(0.0, f64::max);
-        let label = paint.dim(&format!("{:>widest$}", heading(name)));
-        out.push_str(&format!("  {label}  {}  {}\n", sparkline(&values, room), shown(name, Field::Float(most))));
+        let label = paint.dim(&format!("{:>widest$}", crate::heading(column)));
+        out.push_str(&format!("  {label}  {}  {}\n", sparkline(&values, room), units::number(column.unit, most)));
     }
     out
 }
 
 fn findings(report: &Report, width: usize, paint: &dyn Paint) -> String {
-    let mut out = format!("  {}\n", paint.strong("findings"));
-    if report.findings.is_empty() {
-        out.push_str("  nothing to fix was found\n");
+    let mut out = String::new();
+    if !report.findings.is_empty() {
+        out.push_str(&format!("\n  {}\n", paint.strong("findings")));
     }
     for finding in &report.findings {
-        out.push_str(&one(finding, width, paint));
+        out.push_str(&in_short(finding, width, paint));
+    }
+    if !report.findings.is_empty() {
+        let hint = "--explain RULE shows the evidence of a finding, and a query for more";
+        for line in wrap(hint, width - 14) {
+            out.push_str(&format!("  {:>8}  {}\n", "", paint.dim(&line)));
+        }
     }
     for skipped in &report.skipped {
         out.push_str(&format!("  {}\n", paint.dim(&format!("not judged: {}", printable(skipped)))));
@@ -162,28 +236,82 @@ fn findings(report: &Report, width: usize, paint: &dyn Paint) -> String {
     out
 }
 
-fn one(finding: &Finding, width: usize, paint: &dyn Paint) -> String {
+fn heading(finding: &Finding, width: usize, paint: &dyn Paint) -> String {
     let word = format!("{:>8}", finding.severity.word());
     let word = if finding.severity >= Severity::High { paint.bad(&word) } else { paint.strong(&word) };
-    let mut out =
-        format!("  {word}  {}  {}\n", paint.strong(&finding.title), paint.dim(&format!("({})", finding.rule)));
-    let mut add = |label: &str, text: &str| {
-        for (place, line) in wrap(&printable(text), width - 14).into_iter().enumerate() {
-            let label = if place == 0 { label } else { "" };
-            out.push_str(&format!("  {}  {line}\n", paint.dim(&format!("{label:>8}"))));
-        }
+    let cost = match finding.at_stake.time_ns {
+        0 => String::new(),
+        ns => format!(": {} ({})", units::time(ns.max(0) as u64), units::percent(finding.at_stake.share)),
     };
-    add("", &finding.what);
-    if !finding.place.files.is_empty() {
-        let more = finding.place.file_count.saturating_sub(finding.place.files.len() as u64);
+    let rule = format!("[{}]", finding.rule);
+    let taken = 14 + finding.title.chars().count() + cost.chars().count() + rule.chars().count();
+    // Where both do not fit into a line, the rule has one of its own.
+    let between = if taken <= width { "  ".to_owned() } else { format!("\n{:12}", "") };
+    format!("  {word}  {}{cost}{between}{}\n", paint.strong(&finding.title), paint.dim(&rule))
+}
+
+/// A paragraph below a heading of a finding.
+fn paragraph(label: &str, text: &str, width: usize, paint: &dyn Paint) -> String {
+    let lines = wrap(&printable(text), width.saturating_sub(14)).into_iter().enumerate();
+    let label = |place: usize| paint.dim(&format!("{:>8}", if place == 0 { label } else { "" }));
+    lines.map(|(place, line)| format!("  {}  {line}\n", label(place))).collect()
+}
+
+/// A finding in two lines: what it costs, and what to do.
+fn in_short(finding: &Finding, width: usize, paint: &dyn Paint) -> String {
+    let file = finding.place.files.first().map(|file| {
+        let more = finding.place.file_count.saturating_sub(1);
         let more = if more > 0 { format!(" and {} more", units::count(more)) } else { String::new() };
-        add("files", &format!("{}{more}", finding.place.files.join(", ")));
+        format!("{}{more}: ", shorten(file, LONGEST_NAME.min(width - 14)))
+    });
+    // What costs no time is said in full: it is about the trace, not about the program.
+    let text = match finding.at_stake.time_ns {
+        0 => format!("{} {}", finding.what, finding.advice),
+        _ => format!("{}{}", file.unwrap_or_default(), finding.advice),
+    };
+    format!("{}{}", heading(finding, width, paint), paragraph("", &text, width, paint))
+}
+
+/// A finding in full. `runs`: what `weft query` is to be asked about.
+pub fn explanation(finding: &Finding, runs: &[String], width: usize, paint: &dyn Paint) -> String {
+    let width = width.clamp(60, 200);
+    let mut out = heading(finding, width, paint);
+    out.push_str(&paragraph("", &finding.what, width, paint));
+    let more = |shown: usize, all: u64| match all.saturating_sub(shown as u64) {
+        0 => String::new(),
+        more => format!(" and {} more", units::count(more)),
+    };
+    let place = &finding.place;
+    if !place.files.is_empty() {
+        let list = format!("{}{}", place.files.join(", "), more(place.files.len(), place.file_count));
+        out.push_str(&paragraph("files", &list, width, paint));
     }
-    add("do", &finding.advice);
+    if !place.processes.is_empty() {
+        let names: Vec<String> = place.processes.iter().map(ToString::to_string).collect();
+        let list = format!("{}{}", names.join(", "), more(names.len(), place.process_count));
+        out.push_str(&paragraph("who", &list, width, paint));
+    }
+    out.push_str(&paragraph("do", &finding.advice, width, paint));
     // In one line, so that it can be copied.
-    let query = finding.query.replace('"', "\\\"");
-    out.push_str(&format!("  {}  weft query \"{}\"\n", paint.dim(&format!("{:>8}", "show")), printable(&query)));
+    let label = paint.dim(&format!("{:>8}", "show"));
+    out.push_str(&format!("  {label}  {}\n", printable(&query(finding, runs))));
     out
+}
+
+/// The command that shows a finding again, as a shell takes it.
+pub(crate) fn query(finding: &Finding, runs: &[String]) -> String {
+    let runs: String = runs.iter().map(|run| format!("{} ", shell_word(run))).collect();
+    format!("weft query {runs}\"{}\"", finding.query.replace('"', "\\\""))
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// A text in lines of at most a width, cut between words.
@@ -226,5 +354,38 @@ mod tests {
         assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
         assert_eq!(shorten("/a/very/long/path/to/file.dat", 16), "/a/ve…o/file.dat");
         assert_eq!(shorten("short", 16), "short");
+        assert_eq!((shell_word("runs/a"), shell_word("it's")), ("runs/a".to_owned(), "'it'\\''s'".to_owned()));
+    }
+
+    #[test]
+    fn every_run_is_a_word_of_its_own() {
+        let finding = Finding {
+            rule: "small-reads".to_owned(),
+            severity: Severity::Low,
+            score: 0.1,
+            title: String::new(),
+            what: "It is so.".to_owned(),
+            place: Default::default(),
+            at_stake: Default::default(),
+            advice: "Do it.".to_owned(),
+            query: "SELECT \"x\" FROM events".to_owned(),
+        };
+        let runs = ["runs/a".to_owned(), "runs/b c".to_owned()];
+        let shown = explanation(&finding, &runs, 80, &Plain);
+        let expected = "weft query runs/a 'runs/b c' \"SELECT \\\"x\\\" FROM events\"\n";
+        assert!(shown.ends_with(expected), "{shown}");
+    }
+
+    #[test]
+    fn tables_fit() {
+        let long = "/a/very/long/path/that/takes/more/than/there/is/in/a/narrow/terminal/file.dat".to_owned();
+        let cells =
+            [vec!["file".to_owned(), "reads".into(), "bytes".into()], vec![long, "1,024".into(), "6.0 MiB".into()]];
+        let left = [true, false, false];
+        for (width, columns) in [(100, 3), (60, 3), (42, 3), (36, 2), (10, 2)] {
+            let lines = fit(&cells, &left, width);
+            assert!(width < 32 || lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
+            assert_eq!(lines[0].split_whitespace().count(), columns, "{width}: {lines:#?}");
+        }
     }
 }

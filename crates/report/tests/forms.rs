@@ -23,7 +23,7 @@ fn report(name: &str, no_index: bool) -> Report {
     let summary = Summary::of(&run, &question).expect("a summary");
     let views = view_tables(&run, &question).expect("views");
     let verdict = findings(&run, &Config::default()).expect("a verdict");
-    make::report(name, &run, &summary, views, &verdict)
+    make::report(&[name.to_owned()], &run, &summary, views, &verdict)
 }
 
 #[test]
@@ -39,22 +39,42 @@ fn the_same_every_time() {
     }
 }
 
+/// A name that no column has would hide one in silence.
+#[test]
+fn every_column_that_is_named_exists() {
+    for name in ["posix_small", "dlio"] {
+        for section in report(name, false).sections {
+            let missing: Vec<_> =
+                section.columns.iter().filter(|column| section.table.column(column).is_none()).collect();
+            assert!(missing.is_empty(), "{name}, {}: {missing:?}", section.key);
+        }
+    }
+}
+
 #[test]
 fn people_see_what_matters() {
     let shown = text::text(&report("dlio", false), 120, &Plain);
     for expected in [
         "time  56.70 s",
-        "10,581 calls, 109.2 GiB read, 11.2 KiB written",
-        "reader_posix      10,432  127.81 s",
-        "pread                 posix           7,200  126.56 s",
+        "  The model waits for data: 16.36 s of 56.70 s (28.9 %)\n",
+        "compute 60.1 %, file I/O 28.2 %, waiting 11.8 % (the next batch of data), other 0 %; mean of 8 processes",
+        "109.2 GiB read, 11.2 KiB written in 10,581 calls on 166 files",
+        "reader_posix       19.39 s               127.81 s  127.81 s  127.81 s  10,432",
+        "pread    126.56 s  7,200",
         "64 MiB – 256 MiB    800",
-        "high  the model waits for data  (loader-starvation)",
+        "high  the model waits for data: 16.36 s (28.9 %)  [loader-starvation]",
         "view posix_file_name",
     ] {
         assert!(shown.contains(expected), "{expected:?} is not in\n{shown}");
     }
     let quiet = text::text(&report("posix_small", false), 120, &Plain);
-    assert!(quiet.contains("nothing to fix was found"), "{quiet}");
+    assert!(quiet.contains("rules checked") && !quiet.contains("findings"), "{quiet}");
+    // Tables fit, whatever the terminal.
+    for width in [60, 80, 100, 120, 200] {
+        let shown = text::text(&report("dlio", false), width, &Plain);
+        let long: Vec<&str> = shown.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(long.is_empty(), "{width}: {long:#?}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ use clap::Parser as _;
 const STACK: usize = 64 << 20;
 
 fn main() -> ExitCode {
-    let options = args::Options::parse();
+    let options = args::Options::parse().query;
     let outcome = args::Order::of(options).map(execute);
     let (code, error) = match outcome {
         Ok(Ok(())) => return ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! What the tables are: every column with its type and meaning. The providers take their schemas from here, and `docs/schema.md` is
-//! printed from here, so the two cannot differ.
+//! What the tables are: every column with its type, unit and meaning. Columns of events are those of `weftline_index::schema`. The providers take
+//! their schemas from here, and `docs/schema.md` is printed from here, so the two cannot differ.
 
 mod functions;
 mod markdown;
@@ -7,43 +7,20 @@ mod tables;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use weftline_analysis::events::arrow_type;
+use weftline_index::schema::{Kind, Source, Unit};
 
 pub(crate) use functions::FUNCTIONS;
 pub(crate) use markdown::markdown;
 pub(crate) use tables::TABLES;
 
-/// The type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A 64-bit integer.
-    Integer,
-    /// A 64-bit float.
-    Real,
-    /// Text from a small set: a dictionary whose values all batches share.
-    Word,
-    /// Text that is different in every row.
-    Text,
-}
-
-impl Kind {
-    /// The Arrow type.
-    pub(crate) fn arrow(self) -> DataType {
-        match self {
-            Kind::Integer => DataType::Int64,
-            Kind::Real => DataType::Float64,
-            Kind::Word => DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8)),
-            Kind::Text => DataType::Utf8,
-        }
-    }
-
-    /// What SQL calls it.
-    pub(crate) fn sql(self) -> &'static str {
-        match self {
-            Kind::Integer => "BIGINT",
-            Kind::Real => "DOUBLE",
-            Kind::Word | Kind::Text => "VARCHAR",
-        }
+/// What SQL calls a type.
+fn sql_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer => "BIGINT",
+        Kind::Real => "DOUBLE",
+        Kind::Word | Kind::Text => "VARCHAR",
     }
 }
 
@@ -52,9 +29,13 @@ impl Kind {
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
+    /// What its numbers measure.
+    pub(crate) unit: Unit,
     /// Whether it may be null.
     pub(crate) nullable: bool,
     pub(crate) about: &'static str,
+    /// Where it comes from, where rows are events.
+    pub(crate) source: Option<Source>,
 }
 
 /// One table.
@@ -72,7 +53,7 @@ pub(crate) struct Table {
 impl Table {
     /// Its Arrow schema.
     pub(crate) fn schema(&self) -> SchemaRef {
-        let field = |column: &Column| Field::new(column.name, column.kind.arrow(), column.nullable);
+        let field = |column: &Column| Field::new(column.name, arrow_type(column.kind), column.nullable);
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 }
@@ -88,4 +69,19 @@ pub(crate) struct Function {
     pub(crate) example: &'static str,
     /// What the query gives.
     pub(crate) result: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that the table does not have would prune nothing, in silence.
+    #[test]
+    fn tables_are_pruned_by_columns_that_they_have() {
+        for table in TABLES {
+            for name in table.pruned_by {
+                assert!(table.columns.iter().any(|column| column.name == *name), "{}: {name}", table.name);
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The run, opened, and DataFusion over it.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,7 +10,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use weftline_index::progress::Bar;
+use weftline_index::progress::Silent;
 use weftline_index::{OpenOptions, Run};
 
 use crate::args::{Format, Query};
@@ -29,27 +30,33 @@ pub(crate) async fn answer(query: Query) -> anyhow::Result<()> {
         if query.explain && !guard::explains(&statement) { guard::parse(&sql) } else { Ok(statement) }
     })?;
     let as_plan = guard::explains(&statement) && query.format == Format::Table;
-    let context = open(&query)?;
+    let (context, run) = open(&query)?;
     let plan = context.state().statement_to_plan(statement).await?;
     guard::verify(&plan)?;
     let result: DataFrame = context.execute_logical_plan(plan).await?;
-    if as_plan {
-        return output::plan(result, query.output.as_deref()).await;
+    let written = match as_plan {
+        true => output::plan(result, query.output.as_deref()).await,
+        false => output::write(result, query.format, query.output.as_deref()).await,
+    };
+    // A page may turn out to be damaged when it is read, so this is known only now.
+    if let Some(why) = run.refused() {
+        let _ = writeln!(std::io::stderr(), "weft-sql: the traces were read without an index: {why}");
     }
-    output::write(result, query.format, query.output.as_deref()).await
+    written
 }
 
 /// Opens the run and makes its tables known.
-fn open(query: &Query) -> anyhow::Result<SessionContext> {
+fn open(query: &Query) -> anyhow::Result<(SessionContext, Arc<Run>)> {
     let options = OpenOptions {
         no_index: query.no_index,
         groups: query.groups.clone(),
         threads: query.threads,
-        progress: Arc::new(Bar::default()),
+        // `weft query` has built the index by now, and drawn a bar meanwhile.
+        progress: Arc::new(Silent),
     };
-    let run = Run::open(&query.runs, &options).context("cannot open the run")?;
+    let run = Arc::new(Run::open(&query.runs, &options).context("cannot open the run")?);
     run.prepare().context("cannot read the run")?;
-    let words = Arc::new(Vocabulary::new(Arc::new(run))?);
+    let words = Arc::new(Vocabulary::new(Arc::clone(&run))?);
     let threads = query.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let config = SessionConfig::new()
         .with_target_partitions(threads)
@@ -76,7 +83,7 @@ fn open(query: &Query) -> anyhow::Result<SessionContext> {
     }
     functions::scalars(&words).into_iter().for_each(|function| context.register_udf(function));
     functions::aggregates().into_iter().for_each(|function| context.register_udaf(function));
-    Ok(context)
+    Ok((context, run))
 }
 
 /// What the machine could give without swapping, in bytes.

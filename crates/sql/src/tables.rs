@@ -3,8 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`vocabulary`] | what all tables share: strings of the run as Arrow arrays, what processes and calls are |
-//! | [`event_rows`] | tables whose rows are events: `events`, `spans`, `io`, `counters`, `system` |
-//! | [`columns`] | a batch of the index → the columns that a query needs |
+//! | [`event_rows`] | tables whose rows are events: `events`, `spans`, `io`, `counters`, `system`; `weftline_analysis::events` makes their columns |
 //! | [`values`] | counters: one row per value |
 //! | [`pushdown`] | conditions of a query → a filter of the index |
 //! | [`scan`] | the plan node that reads row groups |
@@ -13,14 +12,13 @@
 //! | [`usage`] | what is counted per file, process, thread and host |
 //! | [`files`], [`people`], [`metadata`], [`damage`] | the gathered tables |
 
-mod columns;
 mod damage;
 mod event_rows;
 mod files;
 mod gathered;
 mod leaf;
 mod metadata;
-mod people;
+mod process_rows;
 mod pushdown;
 mod scan;
 mod usage;
@@ -44,9 +42,10 @@ pub(crate) fn all(words: &Arc<Vocabulary>) -> Vec<(&'static str, Arc<dyn TablePr
 fn provider(table: &'static Table, words: &Arc<Vocabulary>) -> Arc<dyn TableProvider> {
     let gather: gathered::Gather = match table.name {
         "files" => files::gather,
-        "processes" => people::processes,
-        "threads" => people::threads,
-        "hosts" => people::hosts,
+        "processes" => process_rows::processes,
+        "execs" => process_rows::execs,
+        "threads" => process_rows::threads,
+        "hosts" => process_rows::hosts,
         "metadata" => metadata::gather,
         "damage" => damage::gather,
         _ => return Arc::new(event_rows::EventRows::new(table, Arc::clone(words))),

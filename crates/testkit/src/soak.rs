@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use weftline_format::reader;
 
 use crate::compile::{PLAIN, compile};
+use crate::hostile::attack::Attacker;
 use crate::hostile::sandbox::{Sandbox, differences};
 use crate::hostile::{attack, seeds, trial};
 use crate::product::product;
@@ -145,8 +146,10 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     }
     if number.is_multiple_of(SCRIBBLE_EVERY) {
         let way = random.one_of(&attack::WAYS);
+        let other = geteuid().is_root() && random.percent(30);
+        let attacker = if other { Attacker::Nobody } else { Attacker::Own };
         sums.scribbled += 1;
-        sums.faults.extend(attack::attack(scribbler, way, random.number(), &place));
+        sums.faults.extend(attack::attack(scribbler, way, random.number(), &place, attacker));
     }
 }
 

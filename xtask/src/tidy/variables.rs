@@ -16,7 +16,7 @@ const OF_OTHERS: [(&str, &str); 3] = [
     ("VERSION_CODENAME", "/etc/os-release, which the script reads"),
 ];
 /// What cargo tells build scripts.
-const OF_CARGO: [&str; 3] = ["CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_"];
+const OF_CARGO: [&str; 4] = ["CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_", "CARGO_PKG_"];
 
 /// Prefixes of our own names and of those whose programs we stand in for: such a text is a variable wherever it stands.
 const OWN: [&str; 3] = ["WEFT_", "DFTRACER_", "PERFFLOW_"];

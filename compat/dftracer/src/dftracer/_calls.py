@@ -12,9 +12,22 @@ time.
 import functools
 import inspect
 import types
-from typing import Any, AsyncGenerator, Callable, Dict, Generator, Optional, Protocol, Tuple, TypeVar, cast
+from typing import (
+    Any,
+    AsyncGenerator,
+    Callable,
+    ContextManager,
+    Dict,
+    Generator,
+    Optional,
+    Protocol,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 from weftline import _wrapping
+from weftline._drive import Relay, ending
 
 from dftracer._frames import Frame, Source, current_frame
 from dftracer._recording import ASYNC_SPAN, SPAN, new_id, now
@@ -171,6 +184,15 @@ def _coroutine(
     return wrapper
 
 
+def _life(frame: Frame, name: str) -> ContextManager[None]:
+    """A generator from its first step to its last."""
+
+    def over(failure: Optional[BaseException]) -> None:
+        frame.source.tell(ASYNC_SPAN, name, frame.start, now(), frame.own, failure, new_id())
+
+    return ending(over)
+
+
 def _generator(
     function: Callable[..., Any], name: str, source: Source, capture: Capture, framed: bool
 ) -> Callable[..., Any]:
@@ -179,17 +201,9 @@ def _generator(
             return (yield from function(*args, **kwargs))
         frame = Frame(source, capture(args, kwargs) if capture else None)
         frame.start = now()
-        failure: Optional[BaseException] = None
-        steps = function(*args, **kwargs)
-        try:
+        with _life(frame, name):
+            steps = function(*args, **kwargs)
             return (yield from _framed_steps(steps, frame) if framed else steps)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            source.tell(ASYNC_SPAN, name, frame.start, now(), frame.own, failure, new_id())
 
     return wrapper
 
@@ -221,36 +235,21 @@ def _async_generator(
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         on = bool(now()) and source.enabled()
         frame = Frame(source, capture(args, kwargs) if on and capture else None)
-        frame.start = now()
-        failure: Optional[BaseException] = None
-        steps = function(*args, **kwargs)
-        step: Callable[..., Any] = steps.asend
-        given: Tuple[Any, ...] = (None,)
-        try:
+        # A start of 0 is told by nobody.
+        frame.start = now() if on else 0
+        with _life(frame, name):
+            relay = Relay(function(*args, **kwargs))
             while True:
                 token = current_frame.set(frame) if on else None
                 try:
-                    item = await step(*given)
+                    item = await relay.step
                 except StopAsyncIteration:
                     return
                 finally:
                     if token is not None:
                         current_frame.reset(token)
-                try:
-                    step, given = steps.asend, ((yield item),)
-                except GeneratorExit:
-                    await steps.aclose()
-                    raise
-                except BaseException as error:
-                    step, given = steps.athrow, (error,)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            if on:
-                source.tell(ASYNC_SPAN, name, frame.start, now(), frame.own, failure, new_id())
+                async with relay:
+                    relay.sent = yield item
 
     return wrapper
 

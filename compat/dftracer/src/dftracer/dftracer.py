@@ -44,15 +44,10 @@ def exit_event() -> None:
 
 
 def log_event(
-    name: str,
-    cat: str,
-    start_time: int,
-    duration: int,
-    int_args: Tags = None,
-    string_args: Tags = None,
-    float_args: Tags = None,
-    relations: Optional[Mapping[Any, Any]] = None,
-) -> None:
+    name: str, cat: str, start_time: int, duration: int,
+    int_args: Tags = None, string_args: Tags = None, float_args: Tags = None,
+    relations: Optional[Mapping[Any, Any]] = None
+) -> None:  # fmt: skip
     """An event whose start and duration were taken from ``get_time``."""
     args: Dict[str, Any] = {}
     for part in (int_args, string_args, float_args):

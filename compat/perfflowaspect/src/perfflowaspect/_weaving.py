@@ -6,7 +6,10 @@ async generator begins with its first step and is over with its last.
 
 import functools
 import inspect
-from typing import Any, AsyncGenerator, Callable, Generator, Optional, Tuple
+from functools import partial
+from typing import Any, AsyncGenerator, Callable, Generator, Optional
+
+from weftline._drive import Relay, ending
 
 Before = Callable[[], Any]
 After = Callable[[Any, Optional[BaseException]], None]
@@ -44,60 +47,30 @@ def _call(function: Any, before: Before, after: After) -> Any:
 
 def _coroutine(function: Any, before: Before, after: After) -> Any:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        token = before()
-        try:
-            result = await function(*args, **kwargs)
-        except BaseException as error:
-            after(token, error)
-            raise
-        after(token, None)
-        return result
+        with ending(partial(after, before())):
+            return await function(*args, **kwargs)
 
     return wrapper
 
 
 def _generator(function: Any, before: Before, after: After) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        token = before()
-        try:
-            result = yield from function(*args, **kwargs)
-        except GeneratorExit:
-            after(token, None)
-            raise
-        except BaseException as error:
-            after(token, error)
-            raise
-        after(token, None)
-        return result
+        with ending(partial(after, before())):
+            return (yield from function(*args, **kwargs))
 
     return wrapper
 
 
 def _async_generator(function: Any, before: Before, after: After) -> Any:
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        token = before()
-        steps = function(*args, **kwargs)
-        step: Callable[..., Any] = steps.asend
-        given: Tuple[Any, ...] = (None,)
-        try:
+        with ending(partial(after, before())):
+            relay = Relay(function(*args, **kwargs))
             while True:
                 try:
-                    item = await step(*given)
+                    item = await relay.step
                 except StopAsyncIteration:
-                    break
-                try:
-                    step, given = steps.asend, ((yield item),)
-                except GeneratorExit:
-                    await steps.aclose()
-                    raise
-                except BaseException as error:
-                    step, given = steps.athrow, (error,)
-        except GeneratorExit:
-            after(token, None)
-            raise
-        except BaseException as error:
-            after(token, error)
-            raise
-        after(token, None)
+                    return
+                async with relay:
+                    relay.sent = yield item
 
     return wrapper

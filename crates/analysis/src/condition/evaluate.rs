@@ -1,9 +1,10 @@
 //! Tree × batch → which rows hold. Tests of texts are done once per id, not per row.
 
 use arrow_array::Array as _;
+use weftline_index::schema::Source;
 use weftline_index::{Batch, Column, Dictionary};
 
-use super::{Node, NumberColumn, TextColumn, TextTest};
+use super::{Node, TextTest};
 
 /// What a row says: neither when a value is absent.
 type Truth = Option<bool>;
@@ -13,18 +14,7 @@ pub(super) fn columns(node: &Node) -> Vec<Column> {
     match node {
         Node::And(parts) | Node::Or(parts) => parts.iter().flat_map(columns).collect(),
         Node::Not(part) => columns(part),
-        Node::Text(column, _) => vec![match column {
-            TextColumn::Name => Column::Name,
-            TextColumn::Cat => Column::Cat,
-            TextColumn::Path => Column::File,
-            TextColumn::Host => Column::Process,
-            TextColumn::Phase => Column::Phase,
-        }],
-        Node::Number(column, _) => match column {
-            NumberColumn::Stored(column) => vec![*column],
-            NumberColumn::End => vec![Column::Ts, Column::Dur],
-            NumberColumn::Pid | NumberColumn::Rank => vec![Column::Process],
-        },
+        Node::Text(source, _) | Node::Number(source, _) => source.needs(),
     }
 }
 
@@ -76,31 +66,57 @@ fn by_id(batch: &Batch, column: Column, none: Truth, truth: impl Fn(u32) -> Trut
         .collect()
 }
 
-fn text(column: TextColumn, test: &TextTest, batch: &Batch, dictionary: &Dictionary) -> Vec<Truth> {
-    match column {
-        TextColumn::Name => by_id(batch, Column::Name, None, |id| test.holds(Some(dictionary.name(id)))),
-        TextColumn::Cat => by_id(batch, Column::Cat, None, |id| test.holds(Some(&dictionary.cat(id).to_lowercase()))),
-        TextColumn::Path => by_id(batch, Column::File, test.holds(None), |id| test.holds(dictionary.path(id))),
-        TextColumn::Host => by_id(batch, Column::Process, None, |id| test.holds(dictionary.host(id))),
-        TextColumn::Phase => {
+fn text(source: Source, test: &TextTest, batch: &Batch, dictionary: &Dictionary) -> Vec<Truth> {
+    match source {
+        Source::Name => by_id(batch, Column::Name, None, |id| test.holds(Some(dictionary.name(id)))),
+        Source::Cat => by_id(batch, Column::Cat, None, |id| test.holds(Some(&dictionary.cat(id).to_lowercase()))),
+        Source::Path => by_id(batch, Column::File, test.holds(None), |id| test.holds(dictionary.path(id))),
+        Source::Host => by_id(batch, Column::Process, None, |id| test.holds(dictionary.host(id))),
+        Source::Phase => {
             let letter = |code: &u8| test.holds(Some(char::from(*code).encode_utf8(&mut [0; 4])));
             batch.phases().values().iter().map(letter).collect()
         }
+        other => unreachable!("{other:?} is not a column of words"),
     }
 }
 
-fn numbers(column: NumberColumn, batch: &Batch, dictionary: &Dictionary) -> Vec<Option<i64>> {
-    match column {
-        NumberColumn::Stored(column) => batch.ints(column).iter().collect(),
-        NumberColumn::End => {
+fn numbers(source: Source, batch: &Batch, dictionary: &Dictionary) -> Vec<Option<i64>> {
+    let processes = || batch.ids(Column::Process).values().iter();
+    match source {
+        Source::Stored(column) => batch.ints(column).iter().collect(),
+        Source::End => {
             let (ts, dur) = (batch.ints(Column::Ts), batch.ints(Column::Dur));
-            ts.iter().zip(dur).map(|(ts, dur)| Some(ts?.saturating_add(dur?))).collect()
+            ts.iter().zip(dur).map(|(ts, dur)| Some(ts?.saturating_add(dur?.max(0)))).collect()
         }
-        NumberColumn::Pid => {
-            batch.ids(Column::Process).values().iter().map(|id| Some(dictionary.process(*id).pid)).collect()
+        Source::Pid => processes().map(|id| Some(dictionary.process(*id).pid)).collect(),
+        Source::Rank => processes().map(|id| dictionary.process(*id).rank).collect(),
+        Source::Process => {
+            let identities = dictionary.identities();
+            processes().map(|id| identities[*id as usize].map(i64::from)).collect()
         }
-        NumberColumn::Rank => {
-            batch.ids(Column::Process).values().iter().map(|id| dictionary.process(*id).rank).collect()
+        other => unreachable!("{other:?} is not a column of integers"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Condition;
+    use crate::condition::columns as all;
+    use crate::findings::tests::builder::Trace;
+
+    #[test]
+    fn every_column_can_be_compared() {
+        let directory = Trace::new().span(1, "POSIX", "read", 1_000, 10, "").write();
+        let options = weftline_index::OpenOptions::default();
+        let run = weftline_index::Run::open(&[directory.path().to_owned()], &options).expect("opened");
+        for name in all() {
+            let condition = Condition::parse(&format!("{name} IS NULL OR {name} IS NOT NULL")).expect(name);
+            let request = weftline_index::Request::of([Column::Phase]).with(condition.filter(Default::default()));
+            let mut rows = 0;
+            run.scan_in_order(&request, |batch| rows += batch.rows()).expect(name);
+            let all: u64 = run.times().per_phase.iter().map(|(_, count)| count).sum();
+            assert_eq!(rows as u64, all, "{name}");
         }
     }
 }

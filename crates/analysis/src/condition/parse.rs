@@ -1,8 +1,8 @@
 //! Text → tree.
 
-use weftline_index::Column;
+use weftline_index::schema::{EVENTS, Source};
 
-use super::{Comparison, ConditionError, Node, NumberColumn, NumberTest, TextColumn, TextTest, columns};
+use super::{Comparison, ConditionError, END, Node, NumberTest, Operand, TextTest, columns, operand};
 
 /// Deeper brackets are refused before they use up the stack.
 const MAX_DEPTH: usize = 100;
@@ -21,11 +21,6 @@ struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
-}
-
-enum Operand {
-    Text(TextColumn),
-    Number(NumberColumn),
 }
 
 impl<'t> Parser<'t> {
@@ -106,26 +101,10 @@ impl<'t> Parser<'t> {
             return Err(self.error("a column was expected"));
         }
         let name = word.to_ascii_lowercase();
-        let operand = match &*name {
-            "name" => Operand::Text(TextColumn::Name),
-            "cat" => Operand::Text(TextColumn::Cat),
-            "path" => Operand::Text(TextColumn::Path),
-            "host" => Operand::Text(TextColumn::Host),
-            "ph" => Operand::Text(TextColumn::Phase),
-            "ts_ns" => Operand::Number(NumberColumn::Stored(Column::Ts)),
-            "dur_ns" => Operand::Number(NumberColumn::Stored(Column::Dur)),
-            "end_ns" => Operand::Number(NumberColumn::End),
-            "tid" => Operand::Number(NumberColumn::Stored(Column::Tid)),
-            "id" => Operand::Number(NumberColumn::Stored(Column::Id)),
-            "pid" => Operand::Number(NumberColumn::Pid),
-            "rank" => Operand::Number(NumberColumn::Rank),
-            other => match Column::integer(other) {
-                Some(column) => Operand::Number(NumberColumn::Stored(column)),
-                None => {
-                    let known = columns().join(", ");
-                    return Err(self.error(format!("there is no column {word}; there are {known}")));
-                }
-            },
+        let operand = EVENTS.iter().chain([&END]).find(|column| column.name == name).and_then(operand);
+        let Some(operand) = operand else {
+            let known = columns().join(", ");
+            return Err(self.error(format!("there is no column {word}; there are {known}")));
         };
         self.at += word.len();
         Ok(operand)
@@ -223,7 +202,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A text; categories are compared without regard to case.
-    fn text_of(&mut self, column: TextColumn) -> Result<String, ConditionError> {
+    fn text_of(&mut self, column: Source) -> Result<String, ConditionError> {
         if !self.sign("'") {
             return Err(self.error("a text was expected ('so')"));
         }
@@ -238,7 +217,7 @@ impl<'t> Parser<'t> {
             text.push('\'');
             self.at += 1;
         }
-        Ok(if column == TextColumn::Cat { text.to_lowercase() } else { text })
+        Ok(if column == Source::Cat { text.to_lowercase() } else { text })
     }
 
     fn number(&mut self) -> Result<f64, ConditionError> {

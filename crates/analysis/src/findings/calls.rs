@@ -3,231 +3,15 @@
 //! Calls count as I/O only in the categories of the C library (`POSIX`, `STDIO`): a program may call a span of its own `read`. Calls on
 //! streams are apart from those that reach the kernel, because a stream gathers small pieces by itself.
 
+pub(crate) use weftline_calls::Operation as Call;
+use weftline_calls::{Activity, CallInfo, find};
 use weftline_index::Dictionary;
 
-/// What a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Call {
-    Read,
-    Write,
-    /// Both at once, inside the kernel.
-    Copy,
-    StreamRead,
-    StreamWrite,
-    Flush,
-    /// Chooses a stream's buffer.
-    Buffering,
-    Open,
-    Close,
-    /// Asks about a path.
-    StatPath,
-    /// Asks about an open file.
-    StatOpen,
-    Seek,
-    Sync,
-    /// Any other call on names and attributes of files.
-    Metadata,
-}
+use crate::classify::Activities;
 
-const TABLE: &[(Call, &[&str])] = &[
-    (
-        Call::Read,
-        &[
-            "read",
-            "pread",
-            "pread64",
-            "readv",
-            "preadv",
-            "preadv2",
-            "preadv64",
-            "preadv64v2",
-            "__read_chk",
-            "__pread_chk",
-            "__pread64_chk",
-        ],
-    ),
-    (Call::Write, &["write", "pwrite", "pwrite64", "writev", "pwritev", "pwritev2", "pwritev64", "pwritev64v2"]),
-    (Call::Copy, &["sendfile", "sendfile64", "copy_file_range"]),
-    (
-        Call::StreamRead,
-        &[
-            "fread",
-            "fread_unlocked",
-            "__fread_chk",
-            "__fread_unlocked_chk",
-            "fgets",
-            "fgets_unlocked",
-            "__fgets_chk",
-            "__fgets_unlocked_chk",
-            "fgetc",
-            "fgetc_unlocked",
-            "getc",
-            "getc_unlocked",
-            "_IO_getc",
-            "getchar",
-            "getchar_unlocked",
-            "getline",
-            "getdelim",
-            "__getdelim",
-            "__uflow",
-        ],
-    ),
-    (
-        Call::StreamWrite,
-        &[
-            "fwrite",
-            "fwrite_unlocked",
-            "fputs",
-            "fputs_unlocked",
-            "fputc",
-            "fputc_unlocked",
-            "putc",
-            "putc_unlocked",
-            "_IO_putc",
-            "putchar",
-            "putchar_unlocked",
-            "puts",
-            "printf",
-            "__printf_chk",
-            "fprintf",
-            "__fprintf_chk",
-            "vprintf",
-            "__vprintf_chk",
-            "vfprintf",
-            "__vfprintf_chk",
-            "__overflow",
-        ],
-    ),
-    (Call::Flush, &["fflush", "fflush_unlocked"]),
-    (Call::Buffering, &["setbuf", "setbuffer", "setvbuf", "setlinebuf"]),
-    (
-        Call::Open,
-        &[
-            "open",
-            "open64",
-            "openat",
-            "openat64",
-            "__open_2",
-            "__open64_2",
-            "__openat_2",
-            "__openat64_2",
-            "creat",
-            "creat64",
-            "fopen",
-            "fopen64",
-            "freopen",
-            "freopen64",
-        ],
-    ),
-    (Call::Close, &["close", "fclose"]),
-    (
-        Call::StatPath,
-        &[
-            "stat",
-            "stat64",
-            "lstat",
-            "lstat64",
-            "fstatat",
-            "fstatat64",
-            "statx",
-            "__xstat",
-            "__xstat64",
-            "__lxstat",
-            "__lxstat64",
-            "__fxstatat",
-            "__fxstatat64",
-            "access",
-            "eaccess",
-            "euidaccess",
-            "faccessat",
-            "readlink",
-            "readlinkat",
-            "statfs",
-            "statfs64",
-            "statvfs",
-            "statvfs64",
-            "realpath",
-        ],
-    ),
-    (Call::StatOpen, &["fstat", "fstat64", "__fxstat", "__fxstat64", "fstatfs", "fstatfs64", "fstatvfs", "fstatvfs64"]),
-    (
-        Call::Seek,
-        &[
-            "lseek", "lseek64", "fseek", "fseeko", "fseeko64", "ftell", "ftello", "ftello64", "rewind", "fsetpos",
-            "fgetpos",
-        ],
-    ),
-    (Call::Sync, &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range", "aio_fsync"]),
-    (
-        Call::Metadata,
-        &[
-            "opendir",
-            "fdopendir",
-            "readdir",
-            "readdir64",
-            "closedir",
-            "rewinddir",
-            "scandir",
-            "scandir64",
-            "mkdir",
-            "mkdirat",
-            "rmdir",
-            "unlink",
-            "unlinkat",
-            "remove",
-            "rename",
-            "renameat",
-            "renameat2",
-            "link",
-            "linkat",
-            "symlink",
-            "symlinkat",
-            "chmod",
-            "fchmod",
-            "fchmodat",
-            "chown",
-            "fchown",
-            "fchownat",
-            "lchown",
-            "utime",
-            "utimes",
-            "utimensat",
-            "futimens",
-            "futimes",
-            "truncate",
-            "truncate64",
-            "ftruncate",
-            "ftruncate64",
-            "mkfifo",
-            "mknod",
-            "mkstemp",
-            "mkstemp64",
-            "mkostemp",
-            "mkostemp64",
-            "mkdtemp",
-            "flock",
-            "lockf",
-            "lockf64",
-            "fcntl",
-            "fcntl64",
-        ],
-    ),
-];
-
-impl Call {
-    fn of(name: &str) -> Option<Call> {
-        TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(call, _)| *call)
-    }
-
-    /// Whether it is about names and attributes rather than content.
-    pub(crate) fn is_metadata(self) -> bool {
-        matches!(self, Call::Open | Call::Close | Call::StatPath | Call::StatOpen | Call::Seek | Call::Metadata)
-    }
-}
-
-/// What a call of this name does, whatever its category.
+/// What a call of this name does, whatever its category; nothing for calls that are not about files.
 pub(crate) fn call_of(name: &str) -> Option<Call> {
-    Call::of(name)
+    find(name).map(|call| call.operation).filter(|call| call.is_on_files())
 }
 
 /// What a span is to a training job.
@@ -241,19 +25,21 @@ pub(crate) enum Role {
     Load,
     /// State is saved or restored.
     Checkpoint,
+    /// What the loop does with a batch. It counts as computing where nothing else says what computing is.
+    Step,
 }
 
 /// The loop's own waiting: DLIO's and DFTracer's names, and those of `weftline.torch`.
 const FETCHES: &[&str] = &["fetch.iter", "fetch-data.iter", "<module>.iter", "loop.iter"];
 /// What the loop does with a batch, though it is in the loader's category.
-const YIELDS: &[&str] = &["loop.yield", "fetch.yield", "fetch-data.yield", "<module>.yield"];
+const STEPS: &[&str] = &["loop.yield", "fetch.yield", "fetch-data.yield", "<module>.yield", "fetch.body"];
 
 impl Role {
     fn of(name: &str, cat: &str) -> Option<Role> {
         let is_loader = matches!(cat, "data" | "data_loader" | "dataloader" | "reader");
         match cat {
             _ if FETCHES.contains(&name) || name == "fetch" && is_loader => Some(Role::Fetch),
-            _ if YIELDS.contains(&name) => None,
+            _ if STEPS.contains(&name) && is_loader || name == "step" && cat == "pipeline" => Some(Role::Step),
             // Making the object that will save or compute is neither.
             _ if name.ends_with(".__init__") || name.ends_with("init_loader") => None,
             "compute" | "ai_framework" => Some(Role::Compute),
@@ -265,25 +51,26 @@ impl Role {
 }
 
 /// Calls and roles by the ids of a run.
-pub(crate) struct Meanings {
+pub(crate) struct NameTable {
     calls: Vec<Option<Call>>,
+    on_stream: Vec<bool>,
     libc: Vec<bool>,
     names: Vec<String>,
     cats: Vec<String>,
-    /// Files with content of their own: no pipes, sockets, devices or kernel files.
-    regular: Vec<bool>,
+    activities: Activities,
     checkpoint_file: Vec<bool>,
 }
 
-impl Meanings {
-    pub(crate) fn new(dictionary: &Dictionary) -> Meanings {
+impl NameTable {
+    pub(crate) fn new(dictionary: &Dictionary) -> NameTable {
         let cats: Vec<String> = dictionary.cats.iter().map(str::to_lowercase).collect();
-        Meanings {
-            calls: dictionary.names.iter().map(Call::of).collect(),
+        NameTable {
+            calls: dictionary.names.iter().map(call_of).collect(),
+            on_stream: dictionary.names.iter().map(|name| find(name).is_some_and(CallInfo::on_stream)).collect(),
             libc: cats.iter().map(|cat| cat.contains("posix") || cat.contains("stdio")).collect(),
             names: dictionary.names.iter().map(str::to_owned).collect(),
+            activities: Activities::new(dictionary),
             cats,
-            regular: dictionary.files.iter().map(is_regular).collect(),
             checkpoint_file: dictionary.files.iter().map(is_checkpoint).collect(),
         }
     }
@@ -292,12 +79,24 @@ impl Meanings {
         self.libc[cat as usize].then(|| self.calls[name as usize]).flatten()
     }
 
+    /// Whether a call works on a stream, whose buffer stands between it and the file.
+    pub(crate) fn is_on_stream(&self, name: u32) -> bool {
+        self.on_stream[name as usize]
+    }
+
     pub(crate) fn role(&self, name: u32, cat: u32) -> Option<Role> {
         Role::of(&self.names[name as usize], &self.cats[cat as usize])
     }
 
-    pub(crate) fn is_regular(&self, file: u32) -> bool {
-        self.regular[file as usize]
+    /// Whether a file has content of its own: it is no pipe, socket, terminal or file of the kernel.
+    pub(crate) fn has_content(&self, file: u32) -> bool {
+        self.activities.has_content(file)
+    }
+
+    /// What a thread does during an event.
+    #[inline]
+    pub(crate) fn activity(&self, name: u32, cat: u32, file: Option<u32>) -> Option<Activity> {
+        self.activities.of(name, cat, file)
     }
 
     pub(crate) fn is_checkpoint_file(&self, file: u32) -> bool {
@@ -318,13 +117,6 @@ impl Meanings {
     }
 }
 
-fn is_regular(path: &str) -> bool {
-    let kernel = ["/dev/", "/proc/", "/sys/"].iter().any(|place| path.starts_with(place));
-    // `pipe:[1234]`, `socket:[5]`, `anon_inode:[eventpoll]`, `memfd:name`.
-    let nameless = !path.starts_with('/') && (path.contains(":[") || path.starts_with("memfd:"));
-    !path.is_empty() && !kernel && !nameless
-}
-
 fn is_checkpoint(path: &str) -> bool {
     let lower = path.to_lowercase();
     let ends = [".ckpt", ".pt", ".pth", ".safetensors", ".distcp"];
@@ -336,37 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_two_calls() {
-        let mut names: Vec<&str> = TABLE.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
-    }
-
-    #[test]
-    fn files_with_content_are_told_from_others() {
-        for (path, expected) in [
-            ("/data/x", true),
-            ("data/x", true),
-            ("pipe:[12]", false),
-            ("socket:[12]", false),
-            ("anon_inode:[eventpoll]", false),
-            ("/dev/null", false),
-            ("/proc/self/maps", false),
-            ("/developer/x", true),
-            ("", false),
-        ] {
-            assert_eq!(is_regular(path), expected, "{path}");
-        }
-    }
-
-    #[test]
     fn spans_have_roles() {
         for (name, cat, expected) in [
             ("loop.iter", "data_loader", Some(Role::Fetch)),
             ("fetch", "dataloader", Some(Role::Fetch)),
-            ("loop.yield", "data_loader", None),
+            ("loop.yield", "data_loader", Some(Role::Step)),
+            ("fetch.body", "dataloader", Some(Role::Step)),
+            ("step", "pipeline", Some(Role::Step)),
+            ("step", "app", None),
             ("TorchFramework.compute", "ai_framework", Some(Role::Compute)),
             ("forward", "compute", Some(Role::Compute)),
             ("HDF5Reader.open", "reader", Some(Role::Load)),

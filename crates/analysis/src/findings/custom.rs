@@ -19,7 +19,7 @@ use super::expression::{self, Expression};
 use super::metrics::{self, Row, Table};
 use super::thresholds::Config;
 use super::yaml::Node;
-use super::{Finding, Place, Severity, Skipped, Stake};
+use super::{Finding, Impact, Place, Severity, Skipped};
 
 /// How findings come out of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,16 +218,16 @@ fn finding(rule: &Rule, matches: &[Match<'_>], table: &Table) -> Option<Finding>
     let worst =
         matches.iter().max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.row.label.cmp(&a.row.label)))?;
     let values: Vec<String> = worst.values.iter().map(|(name, value)| format!("{name} = {value:.4}")).collect();
-    let (mut stake, mut from, mut to) = (Stake::default(), i64::MAX, i64::MIN);
+    let (mut impact, mut from, mut to) = (Impact::default(), i64::MAX, i64::MIN);
     for (_, _, tally) in matches.iter().flat_map(|one| &one.row.parts) {
-        stake.time_ns += tally.ns as i64;
-        stake.bytes += tally.bytes;
-        stake.calls += tally.calls;
+        impact.time_ns += tally.ns as i64;
+        impact.bytes += tally.bytes;
+        impact.calls += tally.calls;
         from = from.min(tally.start);
         to = to.max(tally.end);
     }
     let all: i64 = table.rows.iter().flat_map(|row| &row.parts).map(|(_, _, tally)| tally.ns as i64).sum();
-    stake.share = if all > 0 { stake.time_ns as f64 / all as f64 } else { 0.0 };
+    impact.share = if all > 0 { impact.time_ns as f64 / all as f64 } else { 0.0 };
     let mut labels: Vec<(f64, &str)> = matches.iter().map(|one| (one.score, one.row.label.as_str())).collect();
     labels.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     let mut what = format!(
@@ -268,7 +268,7 @@ fn finding(rule: &Rule, matches: &[Match<'_>], table: &Table) -> Option<Finding>
         title,
         what,
         place,
-        at_stake: stake,
+        at_stake: impact,
         advice: rule.advice.clone().unwrap_or_else(|| match rule.tags.is_empty() {
             true => "The rule gives no advice.".to_owned(),
             false => format!("Opportunities: {}.", rule.tags.join(", ")),

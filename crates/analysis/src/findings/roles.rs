@@ -4,11 +4,11 @@
 //! after the other: lengths add up, and memory does not grow with the run.
 
 use arrow_array::Array as _;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_index::{Batch, Column, Filter, Request, Run};
 
-use super::calls::{Meanings, Role};
-use crate::group::scan::{is_span, span_phases};
+use super::calls::{NameTable, Role};
+use crate::group::scan::span_phases;
 use crate::intervals::Intervals;
 use crate::summary::SPANS_AT_ONCE;
 
@@ -80,13 +80,23 @@ impl Roles {
     }
 
     /// Works out the lengths. `fit`: what [`Roles::fit`] said, so that the ranges were kept.
-    pub(crate) fn of(seen: Seen, fit: bool, run: &Run, meanings: &Meanings) -> weftline_index::Result<Roles> {
-        let Seen { mut times, ranges } = seen;
+    pub(crate) fn of(
+        seen: Seen,
+        fit: bool,
+        run: &Run,
+        name_table: &NameTable,
+        filter: &Filter,
+    ) -> weftline_index::Result<Roles> {
+        let Seen { mut times, mut ranges } = seen;
+        let computing: FxHashSet<u32> =
+            times.keys().filter(|(_, role)| *role == Role::Compute).map(|(process, _)| *process).collect();
+        settle_steps(&mut times, &computing);
         if fit {
+            settle_steps(&mut ranges, &computing);
             add_lengths(&mut times, ranges);
         } else {
             let spans: u64 = times.values().map(|time| time.count).sum();
-            add_windows(&mut times, spans.div_ceil(SPANS_AT_ONCE), run, meanings)?;
+            add_windows(&mut times, &computing, spans.div_ceil(SPANS_AT_ONCE), run, name_table, filter)?;
         }
         let mut all: Vec<_> = times.into_iter().collect();
         all.sort_unstable_by_key(|(key, _)| *key);
@@ -101,37 +111,66 @@ impl Roles {
 }
 
 /// The part that a span belongs to. Calls on files are told by what they do.
-pub(crate) fn role_of(meanings: &Meanings, name: u32, cat: u32, file: Option<u32>) -> Option<Role> {
-    let is_call = meanings.call(name, cat).is_some() && file.is_some_and(|file| meanings.is_regular(file));
-    if is_call { None } else { meanings.role(name, cat) }
+pub(crate) fn role_of(name_table: &NameTable, name: u32, cat: u32, file: Option<u32>) -> Option<Role> {
+    let is_call = name_table.call(name, cat).is_some() && file.is_some_and(|file| name_table.has_content(file));
+    if is_call { None } else { name_table.role(name, cat) }
+}
+
+/// Where a process says what computing is, its steps do not count; where it does not, they are its computing.
+fn settle_steps<T>(parts: &mut FxHashMap<(u32, Role), T>, computing: &FxHashSet<u32>) {
+    let steps: Vec<u32> = parts.keys().filter(|(_, role)| *role == Role::Step).map(|(process, _)| *process).collect();
+    for process in steps {
+        if let Some(step) = parts.remove(&(process, Role::Step)).filter(|_| !computing.contains(&process)) {
+            parts.insert((process, Role::Compute), step);
+        }
+    }
 }
 
 /// Adds the lengths of as many windows.
-fn add_windows(times: &mut Times, windows: u64, run: &Run, meanings: &Meanings) -> weftline_index::Result<()> {
+fn add_windows(
+    times: &mut Times,
+    computing: &FxHashSet<u32>,
+    windows: u64,
+    run: &Run,
+    name_table: &NameTable,
+    filter: &Filter,
+) -> weftline_index::Result<()> {
     let start = times.values().map(|time| time.start).min().unwrap_or(0);
     let end = times.values().map(|time| time.end).max().unwrap_or(start);
     let length = end.saturating_sub(start) / windows.max(1) as i64 + 1;
     for window in 0..windows as i64 {
         let from = start + window * length;
-        add_lengths(times, ranges_within(run, meanings, from, from.saturating_add(length))?);
+        let mut ranges = ranges_within(run, name_table, filter, from, from.saturating_add(length))?;
+        settle_steps(&mut ranges, computing);
+        add_lengths(times, ranges);
     }
     Ok(())
 }
 
 /// The ranges of a window, clipped to it.
-fn ranges_within(run: &Run, meanings: &Meanings, from: i64, to: i64) -> weftline_index::Result<Ranges> {
+fn ranges_within(
+    run: &Run,
+    name_table: &NameTable,
+    filter: &Filter,
+    from: i64,
+    to: i64,
+) -> weftline_index::Result<Ranges> {
     let columns = [Column::Phase, Column::Ts, Column::Dur, Column::Name, Column::Cat, Column::Process, Column::File];
-    let filter = Filter { from_ns: Some(from), to_ns: Some(to), ..Filter::default() }.with_phases(&span_phases());
+    let filter = Filter {
+        from_ns: Some(filter.from_ns.map_or(from, |known| known.max(from))),
+        to_ns: Some(filter.to_ns.map_or(to, |known| known.min(to))),
+        ..filter.clone()
+    }
+    .with_phases(&span_phases());
     let (states, _) = run.scan(&Request::of(columns).with(filter), Ranges::default, |found, batch: &Batch| {
-        let phases = batch.phases().values();
         let (names, cats) = (batch.ids(Column::Name).values(), batch.ids(Column::Cat).values());
-        let (people, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
+        let (process_ids, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
         let (ts, dur) = (batch.ints(Column::Ts), batch.ints(Column::Dur));
-        for row in (0..batch.rows()).filter(|row| is_span(phases[*row]) && ts.is_valid(*row) && dur.is_valid(*row)) {
+        for row in batch.spans().rows() {
             let file = files.is_valid(row).then(|| files.value(row));
-            if let Some(role) = role_of(meanings, names[row], cats[row], file) {
+            if let Some(role) = role_of(name_table, names[row], cats[row], file) {
                 let end = ts.value(row).saturating_add(dur.value(row));
-                found.entry((people[row], role)).or_default().add(ts.value(row).max(from), end.min(to));
+                found.entry((process_ids[row], role)).or_default().add(ts.value(row).max(from), end.min(to));
             }
         }
     })?;
@@ -155,7 +194,7 @@ fn add_lengths(times: &mut Times, mut ranges: Ranges) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::evidence::Evidence;
+    use crate::findings::evidence::Gathering;
     use crate::findings::tests::builder::Trace;
     use crate::findings::thresholds::Config;
 
@@ -173,14 +212,18 @@ mod tests {
         }
         let directory = trace.write();
         let run = Run::open(&[directory.path().to_owned()], &weftline_index::OpenOptions::default()).expect("opened");
-        let evidence = Evidence::gather(&run, &Config::default()).expect("gathered");
+        run.prepare().expect("prepared");
+        let gathering = Gathering::new(&run, &Config::default(), Filter::default());
+        let (evidence, _) = gathering.alone(&run).expect("gathered");
         assert_eq!(evidence.roles.0.len(), 12);
         for windows in [1, 2, 7, 100] {
             let bare = |(key, time): &((u32, Role), RoleTime)| {
                 (*key, RoleTime { ns: 0, computing_ns: 0, fetching_ns: 0, ..*time })
             };
             let mut times: Times = evidence.roles.0.iter().map(bare).collect();
-            add_windows(&mut times, windows, &run, &evidence.meanings).expect("gathered");
+            let computing = times.keys().map(|(process, _)| *process).collect();
+            add_windows(&mut times, &computing, windows, &run, &evidence.name_table, &Filter::default())
+                .expect("gathered");
             assert_eq!(times, evidence.roles.0.iter().copied().collect(), "{windows} windows");
         }
     }

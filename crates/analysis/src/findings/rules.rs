@@ -1,6 +1,7 @@
 //! The rules, and the table that names them. Each is a function from evidence to findings.
 
 mod balance;
+mod catch_all;
 mod coverage;
 mod metadata;
 mod slope;
@@ -12,8 +13,8 @@ use weftline_index::Run;
 use super::evidence::Evidence;
 use super::sequences::Sequences;
 use super::thresholds::Config;
-use super::weigh::{Weighed, human_count};
-use super::{Finding, Severity};
+use super::weigh::Weighed;
+use super::{Finding, Severity, WallTime};
 
 /// A rule, for people.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,8 @@ pub(crate) struct Case<'a> {
     pub evidence: &'a Evidence,
     pub sequences: &'a Sequences,
     pub config: &'a Config,
+    /// Where the wall time went, if that can be told.
+    pub wall: Option<&'a WallTime>,
 }
 
 /// All rules.
@@ -43,15 +46,30 @@ pub fn rules() -> &'static [RuleInfo] {
 }
 
 /// Asks all that are not off.
-pub(crate) fn ask(run: &Run, evidence: &Evidence, sequences: &Sequences, config: &Config) -> Vec<Finding> {
-    let case = Case { run, evidence, sequences, config };
+pub(crate) fn ask(
+    run: &Run,
+    evidence: &Evidence,
+    sequences: &Sequences,
+    config: &Config,
+    wall: Option<&WallTime>,
+) -> Vec<Finding> {
+    let case = Case { run, evidence, sequences, config, wall };
     let mut found: Vec<Finding> =
         TABLE.iter().filter(|rule| !config.is_off(rule.id)).flat_map(|rule| (rule.ask)(&case)).collect();
     // Where one storm is nearly all of the metadata, its name says more.
     let storm =
         found.iter().filter(|finding| finding.rule.ends_with("-storm")).map(|finding| finding.at_stake.time_ns).max();
     found.retain(|finding| finding.rule != "metadata-bound" || storm.unwrap_or(0) < finding.at_stake.time_ns / 5 * 4);
+    // What another rule explains needs no catch-all.
+    let explained = found.iter().filter(|finding| !is_catch_all(&finding.rule)).map(|finding| finding.at_stake.time_ns);
+    let explained = explained.max().unwrap_or(0);
+    found.retain(|finding| !is_catch_all(&finding.rule) || explained < finding.at_stake.time_ns / 2);
     found
+}
+
+/// Whether a rule says where the time went rather than what is wrong.
+pub(crate) fn is_catch_all(rule: &str) -> bool {
+    rule == catch_all::IO || rule == catch_all::WAITING
 }
 
 impl Case<'_> {
@@ -65,21 +83,11 @@ impl Case<'_> {
             title: info.title.to_owned(),
             what,
             place: weighed.place,
-            at_stake: weighed.stake,
+            at_stake: weighed.impact,
             advice: info.advice.to_owned(),
             query,
         })
     }
-}
-
-/// `one process`, `3 processes`.
-fn processes(count: u64) -> String {
-    if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
-}
-
-/// `one file`, `1,234 files`.
-fn files(count: u64) -> String {
-    if count == 1 { "one file".to_owned() } else { format!("{} files", human_count(count)) }
 }
 
 const TABLE: &[RuleInfo] = &[
@@ -134,8 +142,8 @@ const TABLE: &[RuleInfo] = &[
     },
     RuleInfo {
         id: "fsync-per-write",
-        title: "a sync for every write",
-        when: "A file is synchronised to disk nearly as often as it is written, or was opened with O_SYNC or O_DSYNC.",
+        title: "syncs to disk again and again",
+        when: "A program waits for the disk many times, with few bytes each time (fsync, fdatasync, or writes to files opened with O_SYNC or O_DSYNC), and that takes its time.",
         advice: "Sync once, when a unit of work is complete; put many rows into one transaction.",
         ask: transfers::fsync_per_write,
     },
@@ -177,8 +185,8 @@ const TABLE: &[RuleInfo] = &[
     RuleInfo {
         id: "rank-imbalance",
         title: "ranks have unequal work",
-        when: "The longest I/O, fetch or compute time of a rank is far above the mean of all.",
-        advice: "Deal out files by size rather than by number, and shuffle them.",
+        when: "Of ranks of the same program, the longest I/O, fetch or compute time of one is far above the mean of all.",
+        advice: "I/O or waiting for data: deal out files by size rather than by number, and shuffle them. Compute: give every rank as much to compute, by cost rather than by number of items.",
         ask: balance::rank_imbalance,
     },
     RuleInfo {
@@ -229,6 +237,20 @@ const TABLE: &[RuleInfo] = &[
         when: "Files, processes or periods take a large part of the I/O time, far more than the same operations of the same program take on average, and move less than their part of the bytes. The score is DFAnalyzer's normalised slope, (atan(slope) - 45°) / 45°, with calls weighed by their operation.",
         advice: "Look at those calls first: they wait for something that others do not.",
         ask: slope::slope,
+    },
+    RuleInfo {
+        id: catch_all::IO,
+        title: "most of the time is file I/O",
+        when: "File I/O has most of the wall time, and no rule explains half of that. It names the operation, file and process. Its score is 0.3 from `dominant-io.seconds` on and less in proportion below: it says where the time went, not what is wrong.",
+        advice: "Look at those calls first: fewer and larger ones, nearer storage, or I/O beside computing.",
+        ask: catch_all::io,
+    },
+    RuleInfo {
+        id: catch_all::WAITING,
+        title: "most of the time is waiting",
+        when: "Waiting has most of the wall time, and no rule explains half of that. It names whom the process waited for. Its score is 0.3 from `dominant-waiting.seconds` on and less in proportion below; half of that where waiting is what the process is there for: for children, threads, time or the terminal, or a process that computes next to nothing itself (a shell, a server).",
+        advice: "Look at what the other one does meanwhile: make it faster, or let it work ahead so that nobody waits.",
+        ask: catch_all::waiting,
     },
     RuleInfo {
         id: "lost-coverage",

@@ -1,21 +1,17 @@
 //! What only the order of calls tells: jumps between transfers, bytes read again, seeks that move nothing, bytes read back after writing.
 //!
-//! One pass in file order over the calls that touch content. The state of a file that is open is a few numbers, it goes when the file is
-//! closed, and there are at most `limits.streams` of them; calls that could not be followed are counted.
+//! The pass over the events takes the calls that touch content out of each batch ([`Step`]); a [`Sequencer`] follows them in the order of the files. The
+//! state of a file that is open is a few numbers, it goes when the file is closed, and there are at most `limits.streams` of them; calls that could
+//! not be followed are counted.
 //!
 //! Traces of DFTracer have no offset on `read` and `write`: there it is followed through opens and seeks.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
-use arrow_array::Array as _;
 use rustc_hash::FxHashMap;
-use weftline_format::Phase;
-use weftline_index::column::phase_code;
-use weftline_index::filter::Filter;
-use weftline_index::{Column, Request, Run};
 
 use super::calls::Call;
-use super::evidence::Evidence;
 use super::thresholds::{Config, Limit};
 
 /// What one process did with one file.
@@ -61,6 +57,8 @@ struct Stream {
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
+    /// Its place among the patterns, once there is one.
+    pattern: u32,
     /// Where the next call without an offset goes on.
     position: u64,
     /// Where the transfer before ended; nothing before the first one, whose place is no jump.
@@ -76,7 +74,8 @@ pub(crate) struct Sequences {
 }
 
 struct Follower {
-    patterns: FxHashMap<(u32, u32), Pattern>,
+    patterns: Vec<((u32, u32), Pattern)>,
+    places: FxHashMap<(u32, u32), u32>,
     open: FxHashMap<Stream, Place>,
     most: usize,
     unfollowed: u64,
@@ -91,80 +90,144 @@ struct Transfer {
     ns: u64,
 }
 
-impl Sequences {
-    pub(crate) fn gather(run: &Run, evidence: &Evidence, config: &Config) -> weftline_index::Result<Sequences> {
-        let integer = |name: &str| Column::integer(name).unwrap_or(Column::Id);
-        let (fd, ret, offset, whence) = (integer("fd"), integer("ret"), integer("offset"), integer("whence"));
-        let dictionary = Arc::clone(&evidence.dictionary);
-        let wanted = move |name: &str| {
-            let calls = [Call::Read, Call::Write, Call::Open, Call::Close, Call::Seek];
-            super::calls::call_of(name).is_some_and(|call| calls.contains(&call))
-        };
-        let filter =
-            Filter { names: Some(Arc::new(wanted)), ..Filter::default() }.with_phases(&[phase_code(Phase::Complete)]);
-        let columns = [
-            Column::Name,
-            Column::Cat,
-            Column::Process,
-            Column::Tid,
-            Column::File,
-            Column::Dur,
-            fd,
-            ret,
-            offset,
-            whence,
-        ];
-        let mut follower = Follower {
-            patterns: FxHashMap::default(),
+/// A call whose place in the order matters, taken out of its batch by whichever thread has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub call: Call,
+    pub process: u32,
+    pub file: u32,
+    pub tid: i64,
+    /// Its descriptor; -1 where it names none.
+    pub fd: i64,
+    pub result: i64,
+    pub offset: Option<i64>,
+    /// A seek that is relative to the end.
+    pub from_end: bool,
+    pub ns: u64,
+}
+
+/// `whence` of a seek that looks for the end, which is a question about the size; the same on all Linux machines.
+pub(crate) const SEEK_END: i64 = 2;
+
+/// Calls that are followed.
+pub(crate) const FOLLOWED: [Call; 5] = [Call::Read, Call::Write, Call::Open, Call::Close, Call::Seek];
+
+/// Follows the steps of row groups in the order of the files, while other threads still gather those of later ones.
+///
+/// A thread leaves the steps of its row group here. Whoever finds the follower free follows all that are next; nobody waits for it unless
+/// [`AHEAD`] row groups are left, so that memory stays bounded.
+pub(crate) struct Sequencer {
+    waiting: Mutex<BTreeMap<usize, Vec<Step>>>,
+    follower: Mutex<(usize, Follower)>,
+    /// Memory that is used again: new pages cost more than what is written to them.
+    spare: Mutex<Vec<Vec<Step>>>,
+}
+
+/// Row groups whose steps may wait.
+const AHEAD: usize = 4;
+
+impl Sequencer {
+    pub(crate) fn new(config: &Config) -> Sequencer {
+        let follower = Follower {
+            patterns: Vec::new(),
+            places: FxHashMap::default(),
             open: FxHashMap::default(),
             most: config.count(Limit::Streams) as usize,
             unfollowed: 0,
             gap: config.count(Limit::RandomGap),
             block: config.count(Limit::UnalignedBlock).max(1),
         };
-        run.scan_in_order(&Request::of(columns).with(filter), |batch| {
-            let (names, cats) = (batch.ids(Column::Name), batch.ids(Column::Cat));
-            let (processes, files, tids) =
-                (batch.ids(Column::Process), batch.ids(Column::File), batch.ints(Column::Tid));
-            let (dur, fd, ret) = (batch.ints(Column::Dur), batch.ints(fd), batch.ints(ret));
-            let (offset, whence) = (batch.ints(offset), batch.ints(whence));
-            let value = |column: &arrow_array::Int64Array, row: usize| column.is_valid(row).then(|| column.value(row));
-            for row in 0..batch.rows() {
-                let Some(call) = evidence.meanings.call(names.value(row), cats.value(row)) else { continue };
-                if !files.is_valid(row) || !evidence.meanings.is_regular(files.value(row)) {
-                    continue;
-                }
-                // Streams seek and read within their buffers; their calls say nothing of the file's pattern.
-                if dictionary.name(names.value(row)).starts_with('f') {
-                    continue;
-                }
-                let (process, file) = (processes.value(row), files.value(row));
-                let (at, result) = (value(offset, row), value(ret, row).unwrap_or(0));
-                let known = at.is_some() && call != Call::Seek;
-                let shared = Stream { process, file, fd: value(fd, row).unwrap_or(-1), tid: 0 };
-                // Threads that share a file and say where they read each have their own sequence.
-                let stream = if known { Stream { tid: tids.value(row), ..shared } } else { shared };
-                match call {
-                    Call::Open => follower.opened(Stream { fd: result, ..shared }, tids.value(row)),
-                    Call::Close => follower.closed(shared, tids.value(row)),
-                    Call::Seek => follower.sought(shared, tids.value(row), result, value(whence, row)),
-                    _ if result > 0 => {
-                        let offset = at.map(|at| at.max(0) as u64);
-                        let ns = value(dur, row).unwrap_or(0).max(0) as u64;
-                        let transfer = Transfer { stream, offset, bytes: result as u64, ns };
-                        follower.transfer(&transfer, call == Call::Write);
-                    }
-                    _ => {}
-                }
-            }
-        })?;
-        let mut patterns: Vec<_> = follower.patterns.into_iter().collect();
+        Sequencer { waiting: Mutex::default(), follower: Mutex::new((0, follower)), spare: Mutex::default() }
+    }
+
+    /// Takes the steps of a row group, by its place in the order. Gives back room for those of the next.
+    pub(crate) fn submit(&self, group: usize, steps: Vec<Step>) -> Vec<Step> {
+        let many = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.insert(group, steps);
+            waiting.len() > AHEAD
+        };
+        let follower = if many { self.follower.lock().ok() } else { self.follower.try_lock().ok() };
+        if let Some(mut follower) = follower {
+            self.follow(&mut follower);
+        }
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn follow(&self, (next, follower): &mut (usize, Follower)) {
+        let take = |group: usize| self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+        while let Some(mut steps) = take(*next) {
+            steps.iter().for_each(|step| follower.step(step));
+            *next += 1;
+            steps.clear();
+            self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(steps);
+        }
+    }
+
+    /// All patterns, once every row group was submitted.
+    pub(crate) fn finish(self) -> Sequences {
+        let (_, mut follower) = self.follower.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for steps in self.waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+            steps.iter().for_each(|step| follower.step(step));
+        }
+        let mut patterns = follower.patterns;
         patterns.sort_unstable_by_key(|(key, _)| *key);
-        Ok(Sequences { patterns, unfollowed: follower.unfollowed })
+        Sequences { patterns, unfollowed: follower.unfollowed }
     }
 }
 
+const NONE: u32 = u32::MAX;
+
+impl Place {
+    const NEW: Place = Place { pattern: NONE, position: 0, last_end: None };
+}
+
+/// Where an open file is; nothing where too many are open.
+fn place_of<'o>(
+    open: &'o mut FxHashMap<Stream, Place>,
+    most: usize,
+    unfollowed: &mut u64,
+    stream: Stream,
+) -> Option<&'o mut Place> {
+    if open.len() >= most && !open.contains_key(&stream) {
+        *unfollowed += 1;
+        return None;
+    }
+    Some(open.entry(stream).or_insert(Place::NEW))
+}
+
+/// The place of what a process did with a file among the patterns.
+fn pattern_of(
+    places: &mut FxHashMap<(u32, u32), u32>,
+    patterns: &mut Vec<((u32, u32), Pattern)>,
+    stream: Stream,
+) -> u32 {
+    let key = (stream.process, stream.file);
+    *places.entry(key).or_insert_with(|| {
+        patterns.push((key, Pattern::default()));
+        patterns.len() as u32 - 1
+    })
+}
+
 impl Follower {
+    fn step(&mut self, step: &Step) {
+        let Step { call, process, file, tid, result, .. } = *step;
+        let shared = Stream { process, file, fd: step.fd, tid: 0 };
+        match call {
+            Call::Open => self.opened(Stream { fd: result, ..shared }, tid),
+            Call::Close => self.closed(shared, tid),
+            Call::Seek => self.sought(shared, tid, result, step.from_end),
+            _ if result > 0 => {
+                // Threads that share a file and say where they read each have their own sequence.
+                let stream = if step.offset.is_some() { Stream { tid, ..shared } } else { shared };
+                let offset = step.offset.map(|at| at.max(0) as u64);
+                let transfer = Transfer { stream, offset, bytes: result as u64, ns: step.ns };
+                self.transfer(&transfer, call == Call::Write);
+            }
+            _ => {}
+        }
+    }
+
     fn opened(&mut self, stream: Stream, tid: i64) {
         self.closed(stream, tid);
         // DFTracer's `read` names no descriptor.
@@ -176,34 +239,32 @@ impl Follower {
         self.open.remove(&Stream { tid, ..stream });
     }
 
-    fn place(&mut self, stream: Stream) -> Option<&mut Place> {
-        if self.open.len() >= self.most && !self.open.contains_key(&stream) {
-            self.unfollowed += 1;
-            return None;
-        }
-        Some(self.open.entry(stream).or_insert(Place { position: 0, last_end: None }))
-    }
-
-    fn sought(&mut self, stream: Stream, tid: i64, result: i64, whence: Option<i64>) {
+    fn sought(&mut self, stream: Stream, tid: i64, result: i64, from_end: bool) {
         let Ok(to) = u64::try_from(result) else { return };
         let by_thread = self.open.get(&Stream { tid, ..stream }).map(|place| place.position);
-        let Some(place) = self.place(stream) else { return };
+        let place = place_of(&mut self.open, self.most, &mut self.unfollowed, stream);
+        let Some(place) = place else { return };
         let was = by_thread.unwrap_or(place.position);
         place.position = to;
         // SEEK_SET and SEEK_CUR to the same place; a look for the end is a question about the size.
-        if was == to && whence != Some(2) {
-            self.patterns.entry((stream.process, stream.file)).or_default().idle_seeks += 1;
+        if was == to && !from_end {
+            let pattern = pattern_of(&mut self.places, &mut self.patterns, stream);
+            self.patterns[pattern as usize].1.idle_seeks += 1;
         }
     }
 
     fn transfer(&mut self, transfer: &Transfer, is_write: bool) {
         let (gap, block) = (self.gap, self.block);
-        let Some(place) = self.place(transfer.stream) else { return };
+        let place = place_of(&mut self.open, self.most, &mut self.unfollowed, transfer.stream);
+        let Some(place) = place else { return };
         let offset = transfer.offset.unwrap_or(place.position);
         let end = offset.saturating_add(transfer.bytes);
         let jump = place.last_end.is_some_and(|last| offset < last || offset - last > gap);
-        *place = Place { position: end, last_end: Some(end) };
-        let pattern = self.patterns.entry((transfer.stream.process, transfer.stream.file)).or_default();
+        if place.pattern == NONE {
+            place.pattern = pattern_of(&mut self.places, &mut self.patterns, transfer.stream);
+        }
+        (place.position, place.last_end) = (end, Some(end));
+        let pattern = &mut self.patterns[place.pattern as usize].1;
         if transfer.bytes >= block {
             pattern.large += 1;
             if !offset.is_multiple_of(block) {
@@ -243,5 +304,53 @@ impl Follower {
             pattern.again_bytes += transfer.bytes;
             pattern.again_ns += transfer.ns;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Patterns by process and file, and the steps that were not followed.
+    type Found = (Vec<((u32, u32), Pattern)>, u64);
+
+    /// What is told of the same row groups when threads leave them in this order.
+    fn told(groups: &[Vec<Step>], order: &[usize]) -> Found {
+        let sequencer = Sequencer::new(&Config::default());
+        order.iter().for_each(|group| drop(sequencer.submit(*group, groups[*group].clone())));
+        let found = sequencer.finish();
+        (found.patterns, found.unfollowed)
+    }
+
+    #[test]
+    fn row_groups_may_come_in_any_order() {
+        let mut random = 11u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        let mut step = || Step {
+            call: FOLLOWED[next(5) as usize],
+            process: next(2) as u32,
+            file: next(3) as u32,
+            tid: next(2) as i64,
+            fd: 3 + next(2) as i64,
+            result: 4096 * next(4) as i64,
+            offset: (next(2) == 0).then(|| 4096 * next(9) as i64),
+            from_end: next(4) == 0,
+            ns: next(1000),
+        };
+        let groups: Vec<Vec<Step>> = (0..8).map(|_| (0..100).map(|_| step()).collect()).collect();
+        let expected = told(&groups, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(expected.0.iter().any(|(_, pattern)| pattern.random_reads > 0 && pattern.again_bytes > 0));
+        for order in
+            [[7, 6, 5, 4, 3, 2, 1, 0], [1, 0, 3, 2, 5, 4, 7, 6], [0, 2, 4, 6, 1, 3, 5, 7], [3, 7, 0, 1, 6, 2, 5, 4]]
+        {
+            assert_eq!(told(&groups, &order), expected, "{order:?}");
+        }
+        // The order of the row groups themselves matters, or nothing was followed.
+        let mut others = groups;
+        others.reverse();
+        assert_ne!(told(&others, &[0, 1, 2, 3, 4, 5, 6, 7]), expected);
     }
 }

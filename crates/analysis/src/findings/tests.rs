@@ -1,8 +1,9 @@
 //! Generated traces through all rules: each rule speaks where its pattern is, and is silent just below its threshold.
 
-pub(super) mod builder;
+pub(crate) mod builder;
 mod cases;
 mod coverage;
+mod headlines;
 mod yaml_rules;
 
 use builder::Trace;

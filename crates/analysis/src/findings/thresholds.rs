@@ -49,8 +49,8 @@ thresholds! {
     OpenPerFile: "open-storm.per-file" = 50.0, "opens", "A file that one process opens so often could have stayed open.";
     StatPerFile: "stat-storm.per-file" = 100.0, "calls", "The answer did not change a hundred times.";
     SeekPart: "seek-storm.per-transfer" = 1.0, "seeks", "More seeks than transfers: most of them move nothing.";
-    SyncPart: "fsync-per-write.part" = 0.5, "syncs per write", "One sync for two writes or fewer defeats the page cache.";
     SyncCalls: "fsync-per-write.calls" = 50.0, "syncs", "A program that makes a few files durable is right to do so.";
+    SyncBytes: "fsync-per-write.bytes" = 4194304.0, "bytes per sync", "A sync of more, a checkpoint's, takes as long as the disk needs for the bytes; fewer syncs would not make it faster.";
     MetadataPart: "metadata-bound.part" = 0.5, "of the I/O time", "More time for names and attributes than for content (as in WisIO's rule).";
     MetadataSeconds: "metadata-bound.seconds" = 1.0, "s", "Programs whose job is metadata (find, du, git status) are done by then.";
     MetadataPerFile: "metadata-bound.per-file" = 20.0, "calls per file", "To touch a file once takes fewer (zip and unzip: about ten), so packing, unpacking or copying a tree is not meant.";
@@ -79,6 +79,11 @@ thresholds! {
     WorkerBusy: "too-few-workers.busy" = 0.8, "of a worker's time", "Workers that idle are not too few.";
     RankRatio: "rank-imbalance.ratio" = 1.5, "times the mean", "DFAnalyzer's `fetch_rank_imbalance`.";
     RankSeconds: "rank-imbalance.seconds" = 1.0, "s", "Waiting less is not worth a look.";
+    RankPeers: "rank-imbalance.peers" = 4.0, "ranks", "A mean of fewer says little.";
+    DominantIoShare: "dominant-io.share" = 0.5, "of the time", "Most of it.";
+    DominantIoSeconds: "dominant-io.seconds" = 10.0, "s", "Below it, the score goes down in proportion: copies and builds are done by then.";
+    DominantWaitingShare: "dominant-waiting.share" = 0.5, "of the time", "Most of it.";
+    DominantWaitingSeconds: "dominant-waiting.seconds" = 10.0, "s", "As for I/O.";
     LostPart: "lost-coverage.part" = 0.1, "of the bytes", "The loader and locale files are never seen; a tenth is more than they are.";
     LostBytes: "lost-coverage.bytes" = 16777216.0, "bytes", "Less than that is the start of programs.";
     SlopeScore: "slope.score" = 0.3, "score", "The reference's limit between low and medium.";

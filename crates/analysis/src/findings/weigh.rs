@@ -1,16 +1,15 @@
 //! Whether something matters, and how much: one measure for all rules.
 //!
-//! The share is the time at stake over the time of those whom it concerns, or of the whole job where that is longer: a helper that ran for
-//! a second of an hour cannot cost half of the hour. The score is the share over `matter.full-share`, less where only a fraction of
-//! `matter.full-seconds` is at stake.
+//! What something costs is wall time of the process that matters ([`crate::breakdown`]), and its share is that of the job's wall time: threads and
+//! processes that run side by side do not add up, and helpers cost what is waited for them. The score is the share over
+//! `matter.full-share`, less where only a fraction of `matter.full-seconds` is at stake.
 
 use std::collections::BTreeMap;
 
-use weftline_index::Process;
-
 use super::evidence::{Evidence, Tally};
 use super::thresholds::{Config, Limit};
-use super::{Place, Stake, Who};
+use super::{Impact, Place, Who};
+use crate::{program, units};
 
 /// Processes and files that a finding names; the others are counted.
 const NAMED: usize = 5;
@@ -24,46 +23,91 @@ pub(crate) struct Part {
 
 /// What a rule found, weighed.
 pub(crate) struct Weighed {
-    pub stake: Stake,
+    pub impact: Impact,
     pub place: Place,
     pub score: f64,
 }
 
+impl Weighed {
+    /// `1.5 s, 12 % of the wall time`.
+    pub(crate) fn cost(&self) -> String {
+        let time = units::time(self.impact.time_ns as u64);
+        format!("{time}, {} of the wall time", units::percent(self.impact.share))
+    }
+
+    /// `1 process`, `3 processes`.
+    pub(crate) fn processes(&self) -> String {
+        units::counted(self.place.process_count, "process", "processes")
+    }
+
+    /// `1 file`, `1,234 files`.
+    pub(crate) fn files(&self) -> String {
+        units::counted(self.place.file_count, "file", "files")
+    }
+}
+
+/// What the times of a finding's parts are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// Sums over a process's calls on files, whatever their thread.
+    OfCalls,
+    /// Wall time of a process already.
+    OfWall,
+}
+
 impl Evidence {
-    /// Weighs what a rule found; nothing when it does not matter.
+    /// Weighs calls on files that a rule found; nothing when they do not matter.
     pub(crate) fn weigh(&self, config: &Config, parts: &[Part]) -> Option<Weighed> {
-        let weighed = self.measure(config, parts);
-        let enough = weighed.stake.share >= config.get(Limit::Share)
-            && (weighed.stake.seconds() >= config.get(Limit::Seconds)
-                || weighed.stake.calls >= config.count(Limit::Calls));
+        self.weigh_as(Times::OfCalls, config, parts)
+    }
+
+    /// The same for parts whose times are wall time.
+    pub(crate) fn weigh_wall(&self, config: &Config, parts: &[Part]) -> Option<Weighed> {
+        self.weigh_as(Times::OfWall, config, parts)
+    }
+
+    fn weigh_as(&self, times: Times, config: &Config, parts: &[Part]) -> Option<Weighed> {
+        let weighed = self.measure(times, config, parts);
+        let enough = weighed.impact.share >= config.get(Limit::Share)
+            && (weighed.impact.seconds() >= config.get(Limit::Seconds)
+                || weighed.impact.calls >= config.count(Limit::Calls));
         (enough && weighed.score > 0.0).then_some(weighed)
     }
 
     /// The same without the question whether it matters.
-    pub(crate) fn measure(&self, config: &Config, parts: &[Part]) -> Weighed {
+    pub(crate) fn measure(&self, times: Times, config: &Config, parts: &[Part]) -> Weighed {
         let mut sum = Tally::default();
-        let mut people: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut process_ids: BTreeMap<u32, u64> = BTreeMap::new();
         let mut files: BTreeMap<u32, u64> = BTreeMap::new();
         for part in parts {
             sum.add(&part.tally);
-            *people.entry(part.process).or_default() += part.tally.ns;
+            *process_ids.entry(part.process).or_default() += part.tally.ns;
             if let Some(file) = part.file {
                 *files.entry(file).or_default() += part.tally.ns;
             }
         }
-        let theirs: u64 = people.keys().map(|process| self.work_ns[*process as usize]).sum();
-        let time = theirs.max(self.wall_ns).max(1);
-        let share = (sum.ns as f64 / time as f64).min(1.0);
-        let stake = Stake { time_ns: sum.ns as i64, share, bytes: sum.bytes, calls: sum.calls };
+        let by_place = process_ids.iter().filter_map(|(id, ns)| Some((self.family.places[*id as usize]?, *ns)));
+        let cost = match times {
+            Times::OfCalls => self.breakdown.cost(by_place),
+            Times::OfWall => self.breakdown.wall_cost(by_place),
+        };
+        let share = (cost as f64 / self.wall_ns.max(self.breakdown.wall_ns).max(1) as f64).min(1.0);
+        let impact = Impact {
+            time_ns: cost as i64,
+            share,
+            sum_ns: i64::try_from(sum.ns).unwrap_or(i64::MAX),
+            bytes: sum.bytes,
+            calls: sum.calls,
+        };
         let place = Place {
             from_ns: (sum.start <= sum.end).then_some(sum.start),
             to_ns: (sum.start <= sum.end).then_some(sum.end),
-            process_count: people.len() as u64,
+            process_count: process_ids.len() as u64,
             file_count: files.len() as u64,
-            processes: top(people, |process| self.who(process)),
+            processes: top(process_ids, |process| self.who(process)),
             files: top(files, |file| self.dictionary.file(file).to_owned()),
         };
-        Weighed { score: score(config, share, stake.seconds()), stake, place }
+        Weighed { score: score(config, share, impact.seconds()), impact, place }
     }
 
     /// How findings name a process.
@@ -75,20 +119,8 @@ impl Evidence {
 
     /// The program of a process.
     pub(crate) fn program(&self, process: u32) -> String {
-        program(self.dictionary.process(process))
-    }
-}
-
-/// The program as a person would name it.
-pub(crate) fn program(known: &Process) -> String {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    match known.command.split_first() {
-        Some((first, rest)) => {
-            let script = rest.first().filter(|word| !word.starts_with('-') && base(first).starts_with("python"));
-            script.map_or_else(|| base(first), |script| format!("{} {}", base(first), base(script)))
-        }
-        None if !known.exe.is_empty() => base(&known.exe),
-        None => known.name.clone(),
+        let known = self.dictionary.process(process);
+        program::label(&known.command, &known.exe, &known.name)
     }
 }
 
@@ -110,44 +142,4 @@ fn top<T: Ord>(costs: BTreeMap<u32, u64>, name: impl Fn(u32) -> T) -> Vec<T> {
     named.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     named.truncate(NAMED);
     named.into_iter().map(|(_, name)| name).collect()
-}
-
-/// A number of bytes for people.
-pub(crate) fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
-/// A time for people.
-pub(crate) fn human_time(ns: u64) -> String {
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
-    }
-}
-
-/// A number with separators.
-pub(crate) fn human_count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A share in percent.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }

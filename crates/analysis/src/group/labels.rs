@@ -3,7 +3,7 @@
 //! Several ids may stand for one thing: a path under two hashes, `POSIX` and `posix`, two images of one process. Groups are made by
 //! meaning, so [`Labels`] numbers the meanings, in the order of the texts: comparing label numbers is comparing texts.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_index::{Dictionary, Process};
 
 use super::scan::NONE;
@@ -102,10 +102,35 @@ pub(super) fn paths(dictionary: &Dictionary, of: impl Fn(&str) -> String) -> Lab
     Labels::new((0..dictionary.files.len() as u32).map(|id| dictionary.path(id).map(|path| of(path).into())))
 }
 
+/// What tables call the processes, by their entries: host and pid; where several processes share both, with the file or the namespace of pids that tells them apart.
+pub fn process_labels(dictionary: &Dictionary) -> Vec<String> {
+    let identities = dictionary.identities();
+    let plain = |process: &Process| format!("{}#{}", host_text(process), process.pid);
+    let mut first: FxHashMap<String, Option<u32>> = FxHashMap::default();
+    let mut shared: FxHashSet<String> = FxHashSet::default();
+    for (process, identity) in dictionary.processes.iter().zip(&identities) {
+        let label = plain(process);
+        if *first.entry(label.clone()).or_insert(*identity) != *identity {
+            shared.insert(label);
+        }
+    }
+    let label = |(process, identity): (&Process, &Option<u32>)| {
+        let label = plain(process);
+        // Entries of one process have one name.
+        let named = identity.map_or(process, |first| dictionary.process(first));
+        let place = match (named.file.rsplit('/').next(), named.pidns) {
+            _ if !shared.contains(&label) => return label,
+            (Some(file), _) if !file.is_empty() => file.to_owned(),
+            (_, Some(namespace)) => namespace.to_string(),
+            _ => return label,
+        };
+        format!("{label}@{place}")
+    };
+    dictionary.processes.iter().zip(&identities).map(label).collect()
+}
+
 pub(super) fn processes(dictionary: &Dictionary) -> Labels {
-    Labels::new(
-        dictionary.processes.iter().map(|process| Some(format!("{}#{}", host_text(process), process.pid).into())),
-    )
+    Labels::new(process_labels(dictionary).into_iter().map(|label| Some(label.into())))
 }
 
 pub(super) fn hosts(dictionary: &Dictionary) -> Labels {

@@ -23,10 +23,6 @@ pub(crate) fn number(column: &Int64Array, row: usize) -> Option<i64> {
     column.is_valid(row).then(|| column.value(row))
 }
 
-pub(super) fn integer<'b>(batch: &'b Batch, name: &str) -> &'b Int64Array {
-    batch.ints(Column::integer(name).unwrap_or(Column::Id))
-}
-
 impl<'b> Row<'b> {
     pub(super) fn of<C: Cell>(batch: &'b Batch, rest: bool) -> Row<'b> {
         Row::new(batch, rest, C::OFFSET, C::START)
@@ -39,9 +35,9 @@ impl<'b> Row<'b> {
             dur: batch.ints(Column::Dur),
             cats: batch.ids(Column::Cat).values(),
             names: batch.ids(Column::Name).values(),
-            ret: integer(batch, "ret"),
-            image: integer(batch, "image_size"),
-            offset: offset.then(|| integer(batch, "offset")),
+            ret: batch.ints(Column::RET),
+            image: batch.ints(Column::IMAGE_SIZE),
+            offset: offset.then(|| batch.ints(Column::OFFSET)),
             rest: rest.then(|| batch.texts(Column::Rest)),
         }
     }
@@ -83,8 +79,7 @@ impl<'b> Row<'b> {
 
     #[inline]
     pub(super) fn image(&self, row: usize) -> Option<u64> {
-        let size = number(self.image, row).or_else(|| self.member(row, "image_size"));
-        size.filter(|size| *size > 0).map(|size| size as u64)
+        number(self.image, row).filter(|size| *size > 0).map(|size| size as u64)
     }
 
     /// The size of an event.

@@ -1,16 +1,14 @@
 //! Events of a run → groups by key words that batches hold directly: ids, buckets, numbers.
 
-use arrow_array::{Array as _, Int64Array, StringArray, UInt32Array};
-use weftline_format::Phase;
-use weftline_index::column::phase_code;
+use arrow_array::{Array as _, Int64Array, UInt32Array};
+use weftline_index::column::{SPAN_PHASES, phase_code};
 use weftline_index::{Batch, Column, Filter, Request, Run};
 
 use super::cell::Cell;
-use super::row::integer;
 pub(crate) use super::row::{Row, number};
 use super::table::{Groups, Slot};
 use crate::Result;
-use crate::classify::{Classes, member_integer};
+use crate::classify::Classes;
 
 /// A word that says "no value".
 pub const NONE: u32 = u32::MAX;
@@ -49,8 +47,8 @@ impl Part {
             Part::Process => Column::Process,
             Part::File | Part::FileClass => Column::File,
             Part::Thread => Column::Tid,
-            Part::Epoch => Column::integer("epoch")?,
-            Part::Step => Column::integer("step")?,
+            Part::Epoch => Column::EPOCH,
+            Part::Step => Column::STEP,
             Part::SizeFrom => return None,
         })
     }
@@ -144,10 +142,9 @@ impl Pass<'_> {
     }
 
     fn request<C: Cell>(&self) -> Request {
-        let integers = ["ret", "image_size"].into_iter().chain(C::OFFSET.then_some("offset"));
-        let mut columns = vec![Column::Phase, Column::Dur, Column::Cat, Column::Name];
+        let mut columns = vec![Column::Phase, Column::Dur, Column::Cat, Column::Name, Column::RET, Column::IMAGE_SIZE];
         columns.extend(C::START.then_some(Column::Ts));
-        columns.extend(integers.filter_map(Column::integer));
+        columns.extend(C::OFFSET.then_some(Column::OFFSET));
         columns.extend(self.parts.iter().filter_map(|part| part.column()));
         columns.extend(self.rest.then_some(Column::Rest));
         Request::of(columns).with(self.filter.clone())
@@ -195,9 +192,8 @@ impl Pass<'_> {
     /// Categories and names of a run without an index, in one go: the question that everybody asks first.
     fn fold_streamed_names<C: Cell>(&self, state: &mut State<C>, batch: &Batch) {
         let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
-        let phases = batch.phases().values();
         let values = Row::of::<C>(batch, self.rest);
-        for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
+        for row in batch.spans().rows() {
             let (cat, name) = (cats[row], names[row]);
             let (returned, image) = (values.returned(row), values.image(row));
             let from = size_from::of(returned, image);
@@ -216,10 +212,10 @@ impl Pass<'_> {
 
     fn find_direct<C: Cell>(&self, state: &mut State<C>, batch: &Batch, slots: &mut Vec<Slot>) {
         let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
-        let phases = batch.phases().values();
+        let spans = batch.spans();
         for row in 0..batch.rows() {
             let (cat, name) = (cats[row], names[row]);
-            if !is_span(phases[row]) {
+            if !spans.has(row) {
                 slots.push(NO_SLOT);
                 continue;
             }
@@ -233,14 +229,14 @@ impl Pass<'_> {
     }
 
     fn find<C: Cell>(&self, state: &mut State<C>, batch: &Batch, slots: &mut Vec<Slot>) {
-        let phases = batch.phases().values();
+        let spans = batch.spans();
         let width = state.groups.width;
         let mut keys = std::mem::take(&mut state.keys);
         Words::of(self, batch).write_all(batch.rows(), width, &mut keys);
         // Events of a process often come in runs of the same group.
         let (mut last, mut last_slot): (&[u32], Slot) = (&[], NO_SLOT);
-        for (phase, key) in phases.iter().zip(keys.chunks_exact(width)) {
-            if !is_span(*phase) {
+        for (row, key) in keys.chunks_exact(width).enumerate() {
+            if !spans.has(row) {
                 slots.push(NO_SLOT);
                 continue;
             }
@@ -255,11 +251,10 @@ impl Pass<'_> {
 
     /// Events that have both a result and an image size: which of them counts is not known yet.
     fn second_candidates<C: Cell>(&self, state: &mut State<C>, batch: &Batch, values: &Row<'_>) {
-        let phases = batch.phases().values();
         let Some(at) = self.at(Part::SizeFrom) else { return };
         let width = state.groups.width;
         let mut key = vec![0; width];
-        for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
+        for row in batch.spans().rows() {
             if let (Some(_), Some(image)) = (values.returned(row), values.image(row)) {
                 // The words of the batch are still those of `find`.
                 key.copy_from_slice(&state.keys[row * width..(row + 1) * width]);
@@ -282,15 +277,9 @@ impl Pass<'_> {
     }
 }
 
-/// Spans are the events that have a duration: `X`, and `B` with that of its `E`.
-#[inline]
-pub(crate) fn is_span(phase: u8) -> bool {
-    phase == b'X' || phase == b'B'
-}
-
 /// The phases of spans.
-pub(crate) fn span_phases() -> [u8; 2] {
-    [phase_code(Phase::Complete), phase_code(Phase::Begin)]
+pub(crate) fn span_phases() -> [u8; 3] {
+    SPAN_PHASES.map(phase_code)
 }
 
 /// The key words of a batch's rows.
@@ -304,13 +293,12 @@ enum Source<'b> {
     File(&'b UInt32Array),
     FileClass(&'b UInt32Array, &'b Classes),
     Number(&'b Int64Array),
-    Argument { column: &'b Int64Array, rest: Option<&'b StringArray>, key: &'static str },
+    Argument(&'b Int64Array),
     SizeFrom(Row<'b>),
 }
 
 impl<'b> Words<'b> {
     fn of(pass: &'b Pass<'_>, batch: &'b Batch) -> Words<'b> {
-        let rest = || pass.rest.then(|| batch.texts(Column::Rest));
         let source = |part: &Part| match part {
             Part::Bucket => {
                 Source::Bucket { ts: batch.ints(Column::Ts), origin: pass.origin, width: pass.width_ns.max(1) }
@@ -325,8 +313,8 @@ impl<'b> Words<'b> {
             },
             Part::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false, false)),
             Part::Thread => Source::Number(batch.ints(Column::Tid)),
-            Part::Epoch => Source::Argument { column: integer(batch, "epoch"), rest: rest(), key: "epoch" },
-            Part::Step => Source::Argument { column: integer(batch, "step"), rest: rest(), key: "step" },
+            Part::Epoch => Source::Argument(batch.ints(Column::EPOCH)),
+            Part::Step => Source::Argument(batch.ints(Column::STEP)),
         };
         Words { parts: pass.parts.iter().map(source).collect() }
     }
@@ -354,15 +342,10 @@ impl<'b> Words<'b> {
                     fill(keys, at, width, |row| numbers.value(row) as u32);
                     fill(keys, at + 1, width, |row| (numbers.value(row) >> 32) as u32);
                 }
-                Source::Argument { column, rest, key } => {
-                    let text = |row: usize| {
-                        let rest = rest.filter(|rest| rest.is_valid(row))?;
-                        member_integer(rest.value(row), key)
-                    };
-                    let of = |row: usize| number(column, row).or_else(|| text(row)).unwrap_or(NO_NUMBER);
-                    let numbers: Vec<i64> = (0..rows).map(of).collect();
-                    fill(keys, at, width, |row| numbers[row] as u32);
-                    fill(keys, at + 1, width, |row| (numbers[row] >> 32) as u32);
+                Source::Argument(column) => {
+                    let of = |row: usize| number(column, row).unwrap_or(NO_NUMBER);
+                    fill(keys, at, width, |row| of(row) as u32);
+                    fill(keys, at + 1, width, |row| (of(row) >> 32) as u32);
                 }
                 Source::SizeFrom(values) => {
                     fill(keys, at, width, |row| size_from::of(values.returned(row), values.image(row)));
@@ -375,7 +358,7 @@ impl<'b> Words<'b> {
 
 impl Source<'_> {
     fn words(&self) -> usize {
-        if matches!(self, Source::Number(_) | Source::Argument { .. }) { 2 } else { 1 }
+        if matches!(self, Source::Number(_) | Source::Argument(_)) { 2 } else { 1 }
     }
 }
 

@@ -63,8 +63,7 @@ pub(crate) fn records(run: &Run, filter: &Filter, classes: &Classes) -> Result<V
     if phases.iter().all(|phase| times.count(*phase) == 0) {
         return Ok(Vec::new());
     }
-    let integers = ["ret", "offset", "epoch", "step"].into_iter().filter_map(Column::integer);
-    let mut columns = vec![
+    let columns = [
         Column::Phase,
         Column::Ts,
         Column::Cat,
@@ -73,8 +72,11 @@ pub(crate) fn records(run: &Run, filter: &Filter, classes: &Classes) -> Result<V
         Column::Tid,
         Column::File,
         Column::Rest,
+        Column::RET,
+        Column::OFFSET,
+        Column::EPOCH,
+        Column::STEP,
     ];
-    columns.extend(integers);
     let request = Request::of(columns).with(filter.clone().with_phases(&phases));
     let (states, _) = run.scan(&request, FxHashMap::default, |state, batch| fold(state, batch, classes))?;
     let mut all: FxHashMap<Ids, Profile> = FxHashMap::default();
@@ -101,26 +103,26 @@ fn units(run: &Run) -> Result<FxHashMap<u32, i64>> {
     let request = Request::of([Column::Phase, Column::Process, Column::Rest])
         .with(Filter::default().with_phases(&[phase_code(Phase::Metadata)]));
     let (states, _) = run.scan(&request, FxHashMap::default, |state: &mut FxHashMap<u32, i64>, batch| {
-        let people = batch.ids(Column::Process);
+        let process_ids = batch.ids(Column::Process);
         let rows = (0..batch.rows()).filter_map(|row| Some((row, time_unit(text(batch, Column::Rest, row))?)));
-        state.extend(rows.map(|(row, unit)| (people.value(row), unit)));
+        state.extend(rows.map(|(row, unit)| (process_ids.value(row), unit)));
     })?;
     Ok(states.into_iter().flatten().collect())
 }
 
 fn fold(state: &mut FxHashMap<Ids, Profile>, batch: &Batch, classes: &Classes) {
     use arrow_array::Array as _;
-    let integer = |name: &str, row: usize| Column::integer(name).and_then(|column| number(batch.ints(column), row));
+    let integer = |column: Column, row: usize| number(batch.ints(column), row);
     let (cats, names) = (batch.ids(Column::Cat), batch.ids(Column::Name));
-    let (people, files) = (batch.ids(Column::Process), batch.ids(Column::File));
+    let (process_ids, files) = (batch.ids(Column::Process), batch.ids(Column::File));
     for row in 0..batch.rows() {
         let rest = text(batch, Column::Rest, row);
         if record_of(batch.phases().value(row), rest) != Some(Record::Profile) {
             continue;
         }
         let [mut dur, mut ret, mut size, mut offset] = [Spread::default(); 4];
-        (ret.one, offset.one) = (integer("ret", row), integer("offset", row));
-        let (mut count, mut epoch, mut step) = (None, integer("epoch", row), integer("step", row));
+        (ret.one, offset.one) = (integer(Column::RET, row), integer(Column::OFFSET, row));
+        let (mut count, mut epoch, mut step) = (None, integer(Column::EPOCH, row), integer(Column::STEP, row));
         for (key, value) in members(rest) {
             let whole = || as_number(&value).map(|number| number as i64);
             match &*key {
@@ -145,7 +147,7 @@ fn fold(state: &mut FxHashMap<Ids, Profile>, batch: &Batch, classes: &Classes) {
             start: number(batch.ints(Column::Ts), row).unwrap_or(0),
             cat,
             name,
-            process: people.value(row),
+            process: process_ids.value(row),
             tid: batch.ints(Column::Tid).value(row),
             file: files.is_valid(row).then(|| files.value(row)),
             epoch,

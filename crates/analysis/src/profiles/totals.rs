@@ -13,7 +13,7 @@ use super::read::{Ids, records};
 use super::{DEFAULT_PERIOD, Profile};
 use crate::classify::{Classes, bin_of};
 use crate::group::scan::{NONE, number, span_phases};
-use crate::group::{Cell as _, Stats, Unknown, host_text};
+use crate::group::{Cell as _, Stats, Unknown};
 use crate::records::text;
 use crate::{AnalysisError, Result};
 
@@ -295,11 +295,9 @@ impl Totals {
     }
 }
 
-/// Processes with one host and pid are one: a host may have several hashes, a pid several images. By id: the first of those.
-pub(crate) fn people(dictionary: &Dictionary) -> Vec<u32> {
-    let mut first: FxHashMap<(&str, i64), u32> = FxHashMap::default();
-    let all = dictionary.processes.iter().enumerate();
-    all.map(|(id, process)| *first.entry((host_text(process), process.pid)).or_insert(id as u32)).collect()
+/// The first entry of each process, by entry. The host and devices stand for themselves.
+pub(crate) fn process_ids(dictionary: &Dictionary) -> Vec<u32> {
+    dictionary.identities().into_iter().zip(0..).map(|(identity, id)| identity.unwrap_or(id)).collect()
 }
 
 /// Places of records whose calls the trace holds one by one as well.
@@ -311,9 +309,9 @@ fn recorded_singly(
     period: i64,
 ) -> Result<FxHashSet<usize>> {
     use arrow_array::Array as _;
-    let people = people(dictionary);
+    let process_ids = process_ids(dictionary);
     let key = |process: u32, tid: i64, cat: u32, name: u32| {
-        (people[process as usize], tid, classes.effective_cat(cat, 0), name)
+        (process_ids[process as usize], tid, classes.effective_cat(cat, 0), name)
     };
     let mut places: Places = FxHashMap::default();
     for (place, (ids, _)) in records.iter().enumerate() {

@@ -1,14 +1,15 @@
-//! One pass over the spans of a run that gathers all that a summary shows.
+//! The summary's part of the one pass over the events that a report makes.
 
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::Array as _;
 use rustc_hash::{FxHashMap, FxHashSet};
+use weftline_calls::{Activity, Calls, Flow, IoSums, Operation, Side};
 use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use crate::Result;
-use crate::classify::{Classes, IoCat, SIZE_BINS, bin_of};
-use crate::group::scan::{Buckets, Row, is_span};
+use crate::classify::{Classes, SIZE_BINS, bin_of};
+use crate::group::scan::{Buckets, Row};
 use crate::group::{Cell as _, Stats, Values};
 use crate::histogram::Histogram;
 use crate::intervals::Intervals;
@@ -20,7 +21,7 @@ pub(super) struct Pass<'p> {
     pub(super) classes: &'p Classes,
     pub(super) layers: &'p [Layer],
     /// By process id: the id that stands for it, of those that mean the same process.
-    pub(super) people: Vec<u32>,
+    pub(super) process_ids: Vec<u32>,
     pub(super) filter: Filter,
     pub(super) origin: i64,
     pub(super) width_ns: i64,
@@ -32,58 +33,13 @@ pub(super) struct Pass<'p> {
 
 /// Calls of one kind.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(super) struct OperationStats {
     pub(super) stats: Stats,
     pub(super) durations: Histogram,
 }
 
-/// Bytes and calls on one file, or of one process or bucket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// I/O calls.
-    pub calls: u64,
-    /// Of those: calls that ask for or change what is known of files.
-    pub metadata_calls: u64,
-    /// Bytes read.
-    pub read: u128,
-    /// Bytes written.
-    pub written: u128,
-    /// Time in I/O calls, ns: the sum of their durations.
-    pub time: i128,
-}
-
-impl Traffic {
-    #[inline]
-    fn add(&mut self, io_cat: IoCat, dur: i64, size: u64) {
-        self.add_many(io_cat, 1, dur.into(), size.into());
-    }
-
-    /// Takes up calls of one kind.
-    #[inline]
-    pub(super) fn add_many(&mut self, io_cat: IoCat, calls: u64, time: i128, size: u128) {
-        self.calls += calls;
-        self.metadata_calls += if io_cat == IoCat::Metadata { calls } else { 0 };
-        self.time += time;
-        match io_cat {
-            IoCat::Read => self.read += size,
-            IoCat::Write => self.written += size,
-            _ => {}
-        }
-    }
-
-    pub(super) fn merge(&mut self, other: &Traffic) {
-        self.calls += other.calls;
-        self.metadata_calls += other.metadata_calls;
-        self.read += other.read;
-        self.written += other.written;
-        self.time += other.time;
-    }
-
-    /// Bytes in both directions.
-    pub fn bytes(&self) -> u128 {
-        self.read + self.written
-    }
-}
+/// Category, name, and whether somebody else was waited for: a `read` from a pipe is another thing than one from a file.
+pub(super) type OperationKey = (u32, u32, bool);
 
 /// Events of a layer.
 #[derive(Debug, Clone, Default)]
@@ -100,15 +56,15 @@ pub(super) struct LayerSums {
 /// What one thread has gathered, and then all.
 #[derive(Default)]
 pub(super) struct Gathered {
-    /// By category and name.
-    pub(super) operations: FxHashMap<(u32, u32), Operation>,
-    pub(super) files: Vec<Traffic>,
-    pub(super) processes: Vec<Traffic>,
+    /// By category and name, those that waited for others apart.
+    pub(super) operations: FxHashMap<OperationKey, OperationStats>,
+    pub(super) files: Vec<IoSums>,
+    pub(super) processes: Vec<IoSums>,
     /// First start and last end of each process.
     pub(super) lives: Vec<Option<(i64, i64)>>,
-    pub(super) buckets: FxHashMap<u32, Traffic>,
+    pub(super) buckets: FxHashMap<u32, IoSums>,
     /// The first buckets; merged into `buckets` at the end.
-    dense: Vec<Traffic>,
+    dense: Vec<IoSums>,
     pub(super) read_bins: [u64; SIZE_BINS],
     pub(super) write_bins: [u64; SIZE_BINS],
     pub(super) layers: Vec<LayerSums>,
@@ -132,9 +88,10 @@ pub(super) fn grown<T: Default + Clone>(all: &mut Vec<T>, place: usize) -> &mut 
 /// What a kind of event is, looked up once per category and name.
 #[derive(Clone)]
 struct Kind {
-    io_cat: IoCat,
+    operation: Operation,
     is_io: bool,
     ignored: bool,
+    repeats_size: bool,
     /// Layers as bits, by the suffix bits of the file.
     layers: Vec<u32>,
 }
@@ -143,12 +100,13 @@ const UNKNOWN: u32 = u32::MAX;
 /// Buckets that are found without hashing.
 const DENSE_BUCKETS: usize = 1 << 14;
 
-struct State {
+/// What one thread has gathered.
+pub(super) struct State {
     gathered: Gathered,
     kinds: Vec<Vec<Option<Box<Kind>>>>,
-    /// Operations by category and name.
+    /// Operations by category, and by name and waiting.
     places: Vec<Vec<u32>>,
-    operations: Vec<((u32, u32), Operation)>,
+    operations: Vec<(OperationKey, OperationStats)>,
 }
 
 impl Pass<'_> {
@@ -167,36 +125,50 @@ impl Pass<'_> {
         }
         names[name as usize].get_or_insert_with(|| {
             Box::new(Kind {
-                io_cat: self.classes.io_cat(cat, name),
+                operation: self.classes.operation(cat, name),
                 is_io: self.classes.is_io(cat),
                 ignored: self.classes.ignores_name(name),
+                repeats_size: self.classes.repeats_size(cat, name),
                 layers: vec![UNKNOWN; 256],
             })
         })
     }
 
-    fn request(&self) -> Request {
-        let mut columns =
-            vec![Column::Phase, Column::Ts, Column::Dur, Column::Cat, Column::Name, Column::Process, Column::File];
-        columns.extend(["ret", "image_size"].into_iter().filter_map(Column::integer));
+    /// The columns that it looks at.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![
+            Column::Phase,
+            Column::Ts,
+            Column::Dur,
+            Column::Cat,
+            Column::Name,
+            Column::Process,
+            Column::File,
+            Column::SecondFile,
+            Column::RET,
+            Column::IMAGE_SIZE,
+        ];
         columns.extend(self.rest.then_some(Column::Rest));
-        Request::of(columns).with(self.filter.clone())
+        columns
     }
 
-    /// Gathers.
-    pub(super) fn run(&self, run: &Run) -> Result<Gathered> {
-        let make = || State {
+    /// What a thread begins with.
+    pub(super) fn begin(&self) -> State {
+        State {
             gathered: Gathered {
                 layers: vec![LayerSums::default(); self.layers.len()],
                 intervals: vec![Vec::new(); self.layers.len()],
-                dense: vec![Traffic::default(); DENSE_BUCKETS],
+                dense: vec![IoSums::default(); DENSE_BUCKETS],
                 ..Gathered::default()
             },
             kinds: Vec::new(),
             places: Vec::new(),
             operations: Vec::new(),
-        };
-        let (states, _) = run.scan(&self.request(), make, |state, batch| self.fold(state, batch))?;
+        }
+    }
+
+    /// What all threads have gathered, together.
+    pub(super) fn finish(&self, states: Vec<State>) -> Gathered {
         let mut all: Option<Gathered> = None;
         for state in states {
             let mut one = state.gathered;
@@ -212,17 +184,17 @@ impl Pass<'_> {
         all.layers.resize_with(self.layers.len(), LayerSums::default);
         all.intervals.resize_with(self.layers.len(), Vec::new);
         all.intervals.iter_mut().flatten().for_each(Intervals::settle);
-        Ok(all)
+        all
     }
 
-    fn fold(&self, state: &mut State, batch: &Batch) {
+    /// Takes up a batch.
+    pub(super) fn fold(&self, state: &mut State, batch: &Batch) {
         let State { gathered, kinds, places, operations } = state;
-        let phases = batch.phases().values();
         let rows = Row::new(batch, self.rest, false, true);
         let mut buckets = Buckets::new(self.origin, self.width_ns);
-        let people = batch.ids(Column::Process).values();
-        let files = batch.ids(Column::File);
-        for row in (0..batch.rows()).filter(|row| is_span(phases[*row])) {
+        let process_ids = batch.ids(Column::Process).values();
+        let (files, second_files) = (batch.ids(Column::File), batch.ids(Column::SecondFile));
+        for row in batch.spans().rows() {
             gathered.events += 1;
             let (cat, name) = rows.kind(row);
             let file = files.is_valid(row).then(|| files.value(row));
@@ -233,14 +205,16 @@ impl Pass<'_> {
             }
             let (start, dur) = rows.span(row);
             let end = start.saturating_add(dur.max(0));
-            let size = rows.size(row, self.classes);
-            let process = self.people[people[row] as usize] as usize;
+            let size = rows.size(row, self.classes).filter(|_| !kind.repeats_size);
+            let process = self.process_ids[process_ids[row] as usize] as usize;
 
             let names = grown(places, cat as usize);
-            let place = grown_from(names, name as usize);
+            let waits = self.classes.activity(cat, name, file).is_some_and(Activity::is_waiting);
+            let place = grown_from(names, name as usize * 2 + usize::from(waits));
             if *place == UNKNOWN {
                 *place = operations.len() as u32;
-                operations.push(((cat, name), Operation { stats: Stats::empty(), durations: Histogram::default() }));
+                let stats = OperationStats { stats: Stats::empty(), durations: Histogram::default() };
+                operations.push(((cat, name, waits), stats));
             }
             let operation = &mut operations[*place as usize].1;
             operation.stats.add(Values { start, dur, size, offset: None });
@@ -249,20 +223,24 @@ impl Pass<'_> {
             let life = grown(&mut gathered.lives, process);
             *life = Some(life.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
             if kind.is_io {
-                let bytes = size.unwrap_or(0);
+                let (operation, flow) = (kind.operation, kind.operation.flow());
+                let calls = Calls { count: 1, time_ns: dur.max(0) as u64, bytes: size.unwrap_or(0) };
                 if let Some(file) = file {
-                    grown(&mut gathered.files, file as usize).add(kind.io_cat, dur, bytes);
+                    grown(&mut gathered.files, file as usize).add_to(Side::File, operation, calls);
                 }
-                grown(&mut gathered.processes, process).add(kind.io_cat, dur, bytes);
+                if flow == Flow::Both && second_files.is_valid(row) {
+                    let second = second_files.value(row) as usize;
+                    grown(&mut gathered.files, second).add_to(Side::SecondFile, operation, calls);
+                }
+                grown(&mut gathered.processes, process).add(operation, calls);
                 let bucket = buckets.of(start) as u32;
                 match gathered.dense.get_mut(bucket as usize) {
-                    Some(traffic) => traffic.add(kind.io_cat, dur, bytes),
-                    None => gathered.buckets.entry(bucket).or_default().add(kind.io_cat, dur, bytes),
+                    Some(sums) => sums.add(operation, calls),
+                    None => gathered.buckets.entry(bucket).or_default().add(operation, calls),
                 }
-                match (kind.io_cat, size) {
-                    (IoCat::Read, Some(size)) => gathered.read_bins[bin_of(size)] += 1,
-                    (IoCat::Write, Some(size)) => gathered.write_bins[bin_of(size)] += 1,
-                    _ => {}
+                if let Some(size) = size {
+                    gathered.read_bins[bin_of(size)] += u64::from(flow.reads());
+                    gathered.write_bins[bin_of(size)] += u64::from(flow.writes());
                 }
             }
             let suffix_bits = self.classes.suffix_bits(file);
@@ -321,12 +299,10 @@ impl Pass<'_> {
         };
         type Cache = FxHashMap<(u32, u32, u8), u32>;
         let fold = |(state, cache): &mut (S, Cache), batch: &Batch| {
-            let phases = batch.phases().values();
             let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
-            let (people, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
+            let (process_ids, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
             let (ts, dur) = (batch.ints(Column::Ts), batch.ints(Column::Dur));
-            for row in (0..batch.rows()).filter(|row| is_span(phases[*row]) && ts.is_valid(*row) && dur.is_valid(*row))
-            {
+            for row in batch.spans().rows() {
                 let file = files.is_valid(row).then(|| files.value(row));
                 if self.classes.ignores_name(names[row]) || self.classes.ignores_file(file) {
                     continue;
@@ -335,7 +311,7 @@ impl Pass<'_> {
                 let key = (cats[row], names[row], suffix);
                 let bits = *cache.entry(key).or_insert_with(|| bits_of(key.0, key.1, key.2));
                 let (start, end) = (ts.value(row).max(from), ts.value(row).saturating_add(dur.value(row)).min(to));
-                let process = self.people[people[row] as usize];
+                let process = self.process_ids[process_ids[row] as usize];
                 each(state, &WindowSpan { batch, row, process, file, start, end, bits });
             }
         };

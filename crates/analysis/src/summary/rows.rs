@@ -3,62 +3,92 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use weftline_calls::IoSums;
 use weftline_index::Dictionary;
 
 use super::outliers::{Outlier, outliers};
-use super::pass::{Gathered, Operation, Traffic};
+use super::pass::{Gathered, OperationStats};
 use super::{OperationRow, TopRow};
 use crate::classify::{Classes, IoCat};
-use crate::group::{directory_of, host_text};
+use crate::group::{directory_of, host_text, process_labels};
+use crate::program;
 
-pub(super) fn operations(gathered: &Gathered, dictionary: &Dictionary, classes: &Classes) -> Vec<OperationRow> {
-    // Categories that differ in case only are one.
-    let mut merged: BTreeMap<(String, String), (Option<IoCat>, Operation)> = BTreeMap::new();
-    for ((cat, name), operation) in &gathered.operations {
-        let key = (dictionary.cat(*cat).to_lowercase(), dictionary.name(*name).to_owned());
+/// The lists of operations.
+pub(super) struct Operations {
+    /// All kinds of events by their names.
+    pub all: Vec<OperationRow>,
+    /// Calls on files, by the names that people know.
+    pub calls: Vec<OperationRow>,
+    /// Calls that waited for others, likewise.
+    pub waits: Vec<OperationRow>,
+    /// Spans of the program itself.
+    pub spans: Vec<OperationRow>,
+}
+
+type Merged = BTreeMap<(String, String), (Option<IoCat>, OperationStats)>;
+
+pub(super) fn operations(gathered: &Gathered, dictionary: &Dictionary, classes: &Classes) -> Operations {
+    let [mut all, mut calls, mut waits, mut spans]: [Merged; 4] = Default::default();
+    for ((cat, name, waited), operation) in &gathered.operations {
         let io_cat = classes.is_io(*cat).then(|| classes.io_cat(*cat, *name));
-        match merged.get_mut(&key) {
-            Some((_, known)) => {
-                crate::group::Cell::merge(&mut known.stats, &operation.stats);
-                known.durations.merge(&operation.durations);
-            }
-            None => drop(merged.insert(key, (io_cat, operation.clone()))),
+        // Categories that differ in case only are one.
+        let (label, written) = (dictionary.cat(*cat).to_lowercase(), dictionary.name(*name));
+        merge(&mut all, (label.clone(), written.to_owned()), io_cat, operation);
+        if !classes.is_of_calls(*cat) {
+            merge(&mut spans, (label, written.to_owned()), io_cat, operation);
+            continue;
         }
+        let known = weftline_calls::find(written).map_or(written, |call| call.canonical);
+        merge(if *waited { &mut waits } else { &mut calls }, (label, known.to_owned()), io_cat, operation);
     }
-    let mut rows: Vec<OperationRow> = merged
-        .into_iter()
-        .map(|((cat, name), (io_cat, operation))| OperationRow {
-            cat,
-            name,
-            io_cat,
-            count: operation.stats.count,
-            size: operation.stats.size,
-            sized: operation.stats.sized(),
-            moved: operation.stats.sized > 0,
-            totals: operation.stats.totals(),
-            time: operation.stats.dur,
-            extremes: operation.stats.dur_range(),
-            percentiles: operation
-                .stats
-                .dur_sq()
-                .map(|_| [0.5, 0.95, 0.99].map(|share| operation.durations.quantile(share).unwrap_or(0.0))),
-        })
-        .collect();
-    rows.sort_by(|left, right| {
-        (left.io_cat.is_none(), -left.time, &left.cat, &left.name).cmp(&(
-            right.io_cat.is_none(),
-            -right.time,
-            &right.cat,
-            &right.name,
-        ))
-    });
-    rows
+    let mut lists = [all, calls, waits, spans].map(|merged| merged.into_iter().map(row).collect::<Vec<_>>());
+    lists[0].sort_by_key(|row| (row.io_cat.is_none(), -row.time));
+    lists[1..].iter_mut().for_each(|rows| rows.sort_by_key(|row| -row.time));
+    let [all, calls, waits, spans] = lists;
+    Operations { all, calls, waits, spans }
+}
+
+fn merge(into: &mut Merged, key: (String, String), io_cat: Option<IoCat>, operation: &OperationStats) {
+    match into.get_mut(&key) {
+        Some((_, known)) => {
+            crate::group::Cell::merge(&mut known.stats, &operation.stats);
+            known.durations.merge(&operation.durations);
+        }
+        None => drop(into.insert(key, (io_cat, operation.clone()))),
+    }
+}
+
+fn row(((cat, name), (io_cat, operation)): ((String, String), (Option<IoCat>, OperationStats))) -> OperationRow {
+    OperationRow {
+        cat,
+        name,
+        io_cat,
+        count: operation.stats.count,
+        size: operation.stats.size,
+        sized: operation.stats.sized(),
+        moved: operation.stats.sized > 0,
+        totals: operation.stats.totals(),
+        time: operation.stats.dur,
+        extremes: operation.stats.dur_range(),
+        percentiles: operation.stats.dur_sq().map(|_| {
+            [0.5, 0.95, 0.99].map(|share| {
+                let value = operation.durations.quantile(share).unwrap_or(0.0);
+                // Bins of a histogram are wider than what fell into them.
+                operation.stats.dur_range().map_or(value, |(min, max)| value.clamp(min as f64, max.max(min) as f64))
+            })
+        }),
+    }
 }
 
 /// I/O per path: a path under several hashes is one file.
-pub(super) fn files_by_path<'d>(gathered: &Gathered, dictionary: &'d Dictionary) -> FxHashMap<&'d str, Traffic> {
-    let mut files: FxHashMap<&str, Traffic> = FxHashMap::default();
-    for (id, traffic) in gathered.files.iter().enumerate().filter(|(_, traffic)| traffic.calls > 0) {
+pub(super) fn files_by_path<'d>(
+    gathered: &Gathered,
+    dictionary: &'d Dictionary,
+    wanted: impl Fn(u32) -> bool,
+) -> FxHashMap<&'d str, IoSums> {
+    let mut files: FxHashMap<&str, IoSums> = FxHashMap::default();
+    let used = gathered.files.iter().enumerate().filter(|(id, traffic)| traffic.calls > 0 && wanted(*id as u32));
+    for (id, traffic) in used {
         files.entry(dictionary.file(id as u32)).or_default().merge(traffic);
     }
     files
@@ -68,7 +98,7 @@ pub(super) fn files_by_path<'d>(gathered: &Gathered, dictionary: &'d Dictionary)
 pub(super) fn top(rows: impl Iterator<Item = TopRow>, most: usize) -> Vec<TopRow> {
     let mut rows: Vec<TopRow> = rows.collect();
     let by = |left: &TopRow, right: &TopRow| {
-        right.traffic.time.cmp(&left.traffic.time).then_with(|| left.name.cmp(&right.name))
+        right.traffic.time_ns.cmp(&left.traffic.time_ns).then_with(|| left.name.cmp(&right.name))
     };
     if most > 0 && most < rows.len() {
         rows.select_nth_unstable_by(most - 1, by);
@@ -79,55 +109,80 @@ pub(super) fn top(rows: impl Iterator<Item = TopRow>, most: usize) -> Vec<TopRow
     rows
 }
 
-pub(super) fn top_files(gathered: &Gathered, dictionary: &Dictionary, most: usize) -> Vec<TopRow> {
-    let files = files_by_path(gathered, dictionary);
-    top(files.into_iter().map(|(name, traffic)| TopRow { name: name.to_owned(), traffic, files: 1 }), most)
+/// Files with most time. Pipes, sockets and terminals are none: time there is spent waiting for somebody.
+pub(super) fn top_files(gathered: &Gathered, dictionary: &Dictionary, classes: &Classes, most: usize) -> Vec<TopRow> {
+    let files = files_by_path(gathered, dictionary, |file| classes.has_content(file));
+    top(
+        files.into_iter().map(|(name, traffic)| TopRow {
+            name: name.to_owned(),
+            traffic,
+            files: 1,
+            ..TopRow::default()
+        }),
+        most,
+    )
 }
 
-pub(super) fn top_directories(gathered: &Gathered, dictionary: &Dictionary, most: usize) -> Vec<TopRow> {
-    let files = files_by_path(gathered, dictionary);
+pub(super) fn top_directories(
+    gathered: &Gathered,
+    dictionary: &Dictionary,
+    classes: &Classes,
+    most: usize,
+) -> Vec<TopRow> {
+    let files = files_by_path(gathered, dictionary, |file| classes.has_content(file));
     let mut directories: FxHashMap<&str, TopRow> = FxHashMap::default();
     for (path, traffic) in &files {
         let directory = directory_of(path);
-        let row = directories.entry(directory).or_insert_with(|| TopRow {
-            name: directory.to_owned(),
-            traffic: Traffic::default(),
-            files: 0,
-        });
+        let row =
+            directories.entry(directory).or_insert_with(|| TopRow { name: directory.to_owned(), ..TopRow::default() });
         row.traffic.merge(traffic);
         row.files += 1;
     }
     top(directories.into_values(), most)
 }
 
-/// I/O per process: images with one pid on one host are one.
-pub(super) fn people(gathered: &Gathered, dictionary: &Dictionary) -> BTreeMap<(String, i64), TopRow> {
-    let mut people: BTreeMap<(String, i64), TopRow> = BTreeMap::new();
+/// I/O per process, whatever it executed, by its first entry.
+pub(super) fn process_ids(gathered: &Gathered, dictionary: &Dictionary) -> BTreeMap<u32, TopRow> {
+    let mut process_ids: BTreeMap<u32, TopRow> = BTreeMap::new();
+    let (identities, labels) = (dictionary.identities(), process_labels(dictionary));
     for (id, _) in gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some()) {
+        let Some(identity) = identities[id] else { continue };
         let process = dictionary.process(id as u32);
-        let host = host_text(process);
-        let row = people.entry((host.to_owned(), process.pid)).or_insert_with(|| TopRow {
-            name: format!("{host}#{}", process.pid),
-            traffic: Traffic::default(),
-            files: 0,
+        let row = process_ids.entry(identity).or_insert_with(|| TopRow {
+            name: labels[id].clone(),
+            pid: Some(process.pid),
+            ..TopRow::default()
         });
+        row.rank = process.rank.or(row.rank);
+        // What a process executed last is what it was started for.
+        let label = program::label(&process.command, &process.exe, &process.name);
+        row.program = Some(label).filter(|label| !label.is_empty()).or(row.program.take());
         if let Some(traffic) = gathered.processes.get(id) {
             row.traffic.merge(traffic);
         }
     }
-    people
+    process_ids
 }
 
+/// Processes that must be alike for one of them to be out of line.
+const PEERS: usize = 4;
+
+/// Processes out of line among those of the same program, and hosts among hosts. A shell that waits for its children is no straggler among them.
 pub(super) fn stragglers(gathered: &Gathered, dictionary: &Dictionary) -> Vec<Outlier> {
-    let people = people(gathered, dictionary);
+    let process_ids = process_ids(gathered, dictionary);
     let mut hosts: BTreeMap<&str, i128> = BTreeMap::new();
-    for ((host, _), row) in &people {
-        *hosts.entry(host).or_default() += row.traffic.time;
+    let mut programs: BTreeMap<&str, Vec<(String, i128)>> = BTreeMap::new();
+    for (id, row) in &process_ids {
+        *hosts.entry(host_text(dictionary.process(*id))).or_default() += i128::from(row.traffic.time_ns);
+        if row.traffic.calls > 0 {
+            let program = row.program.as_deref().unwrap_or_default();
+            programs.entry(program).or_default().push((row.name.clone(), row.traffic.time_ns.into()));
+        }
     }
-    let processes: Vec<(String, i128)> =
-        people.values().filter(|row| row.traffic.calls > 0).map(|row| (row.name.clone(), row.traffic.time)).collect();
+    let peers = programs.into_values().filter(|processes| processes.len() >= PEERS);
+    let mut all: Vec<Outlier> = peers.flat_map(|processes| outliers("process", &processes)).collect();
+    all.sort_by(|left, right| right.ratio.total_cmp(&left.ratio).then_with(|| left.name.cmp(&right.name)));
     let hosts: Vec<(String, i128)> = hosts.into_iter().map(|(host, time)| (host.to_owned(), time)).collect();
-    let mut all = outliers("process", &processes);
     all.extend(outliers("host", &hosts));
     all
 }

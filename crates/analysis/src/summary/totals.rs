@@ -1,7 +1,8 @@
 //! Calls of which the tracer kept only totals, in the sums of a summary.
 
-use super::pass::{Gathered, Operation, Pass, grown};
-use crate::classify::IoCat;
+use weftline_calls::{Calls, Side};
+
+use super::pass::{Gathered, OperationStats, Pass, grown};
 use crate::group::{Cell as _, Stats};
 use crate::histogram::Histogram;
 use crate::profiles::totals::Totals;
@@ -13,41 +14,42 @@ impl Pass<'_> {
             if self.classes.ignores_name(ids.name) || self.classes.ignores_file(ids.file) {
                 continue;
             }
-            let process = self.people[ids.process as usize];
-            let io_cat = self.classes.io_cat(ids.cat, ids.name);
+            let process = self.process_ids[ids.process as usize];
+            let operation = self.classes.operation(ids.cat, ids.name);
             let (calls, bytes) = (profile.count, profile.bytes());
             let (start, end) = totals.axis.range(ids.start);
             gathered.totals += calls;
 
-            let operation = gathered
+            let known = gathered
                 .operations
-                .entry((ids.cat, ids.name))
-                .or_insert_with(|| Operation { stats: Stats::empty(), durations: Histogram::default() });
-            operation.stats.merge(&profile.stats(0, calls, (start, end)));
+                .entry((ids.cat, ids.name, false))
+                .or_insert_with(|| OperationStats { stats: Stats::empty(), durations: Histogram::default() });
+            known.stats.merge(&profile.stats(0, calls, (start, end)));
             for (dur, often) in profile.durations().into_iter().flatten() {
-                operation.durations.add_many(dur, often);
+                known.durations.add_many(dur, often);
             }
 
             let life = grown(&mut gathered.lives, process as usize);
             *life = Some(life.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
             if self.classes.is_io(ids.cat) {
+                let sums = summed(calls, profile.time, bytes);
                 if let Some(file) = ids.file {
-                    grown(&mut gathered.files, file as usize).add_many(io_cat, calls, profile.time, bytes);
+                    grown(&mut gathered.files, file as usize).add_to(Side::File, operation, sums);
                 }
-                grown(&mut gathered.processes, process as usize).add_many(io_cat, calls, profile.time, bytes);
+                grown(&mut gathered.processes, process as usize).add(operation, sums);
                 for part in totals.axis.parts(ids.start, calls, self.width_ns) {
                     let stats = profile.stats(part.from, part.to, (start, end));
-                    let traffic = gathered.buckets.entry(part.bucket).or_default();
-                    traffic.add_many(io_cat, stats.count, stats.dur, stats.size);
+                    let bucket = gathered.buckets.entry(part.bucket).or_default();
+                    bucket.add(operation, summed(stats.count, stats.dur, stats.size));
                 }
-                let (bins, unbinned) = match io_cat {
-                    IoCat::Read => (&mut gathered.read_bins, &mut gathered.unbinned.0),
-                    IoCat::Write => (&mut gathered.write_bins, &mut gathered.unbinned.1),
-                    _ => (&mut [0; crate::classify::SIZE_BINS], &mut 0),
-                };
-                match profile.bins() {
-                    Some(known) => known.into_iter().for_each(|(bin, often)| bins[bin] += often),
-                    None => *unbinned += calls,
+                let flow = operation.flow();
+                let reads = flow.reads().then_some((&mut gathered.read_bins, &mut gathered.unbinned.0));
+                let writes = flow.writes().then_some((&mut gathered.write_bins, &mut gathered.unbinned.1));
+                for (bins, unbinned) in [reads, writes].into_iter().flatten() {
+                    match profile.bins() {
+                        Some(known) => known.into_iter().for_each(|(bin, often)| bins[bin] += often),
+                        None => *unbinned += calls,
+                    }
                 }
             }
             let mut bits = self.layer_bits(ids.cat, ids.name, self.classes.suffix_bits(ids.file));
@@ -62,4 +64,9 @@ impl Pass<'_> {
             }
         }
     }
+}
+
+fn summed(count: u64, time: i128, bytes: u128) -> Calls {
+    let fit = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    Calls { count, time_ns: fit(u128::try_from(time).unwrap_or(0)), bytes: fit(bytes) }
 }

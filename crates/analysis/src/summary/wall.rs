@@ -8,15 +8,14 @@ use weftline_index::{Column, Dictionary, Run};
 use super::pass::{Pass, WindowSpan};
 use super::{Question, SPANS_AT_ONCE, time_filter};
 use crate::Result;
-use crate::classify::{Classes, member_integer};
+use crate::classify::Classes;
 use crate::group::scan::{number, span_phases};
 use crate::group::{directory_of, host_text, path_pattern};
 use crate::hlm::{RowKey, ViewType};
 use crate::intervals::Intervals;
 use crate::layers::Layer;
 use crate::presets::Preset;
-use crate::profiles::totals::people;
-use crate::records::text;
+use crate::profiles::totals::process_ids;
 
 /// Wall times of a layer in one row, ns: those of each process, summed over processes. What lies below a layer and what computes is
 /// looked for in the whole process, whatever the rows are: a call on one file does not wait for less because another file is read.
@@ -41,7 +40,7 @@ enum RowsOf {
     /// By file: the number of its row.
     File(Vec<Option<u32>>, Vec<String>),
     /// An argument.
-    Argument(&'static str, Option<Column>),
+    Argument(Column),
 }
 
 /// Ranges per layer, by row and process.
@@ -67,8 +66,8 @@ impl RowsOf {
             ViewType::FileName => files(&str::to_owned),
             ViewType::FileDir => files(&|path| directory_of(path).to_owned()),
             ViewType::FilePattern => files(&path_pattern),
-            ViewType::Epoch => RowsOf::Argument("epoch", Column::integer("epoch")),
-            ViewType::Step => RowsOf::Argument("step", Column::integer("step")),
+            ViewType::Epoch => RowsOf::Argument(Column::EPOCH),
+            ViewType::Step => RowsOf::Argument(Column::STEP),
         }
     }
 
@@ -76,7 +75,7 @@ impl RowsOf {
         match self {
             RowsOf::Process | RowsOf::File(..) => Vec::new(),
             RowsOf::Thread => vec![Column::Tid],
-            RowsOf::Argument(_, column) => column.iter().copied().chain([Column::Rest]).collect(),
+            RowsOf::Argument(column) => vec![*column],
         }
     }
 
@@ -86,9 +85,7 @@ impl RowsOf {
             RowsOf::Process => None,
             RowsOf::Thread => number(span.batch.ints(Column::Tid), span.row),
             RowsOf::File(rows, _) => rows[span.file? as usize].map(i64::from),
-            RowsOf::Argument(key, column) => column
-                .and_then(|column| number(span.batch.ints(column), span.row))
-                .or_else(|| member_integer(text(span.batch, Column::Rest, span.row), key)),
+            RowsOf::Argument(column) => number(span.batch.ints(*column), span.row),
         }
     }
 
@@ -116,7 +113,7 @@ pub fn wall_times(run: &Run, question: &Question, view: ViewType) -> Result<Wall
         dictionary: &dictionary,
         classes: &classes,
         layers: &layers,
-        people: people(&dictionary),
+        process_ids: process_ids(&dictionary),
         filter: time_filter(question, origin),
         origin,
         width_ns: question.width_ns.unwrap_or(1_000_000_000).max(1),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::Array as _;
 use weftline_analysis::Table;
-use weftline_analysis::classify::{Classes, Rules, SizeKind, member_integer};
+use weftline_analysis::classify::{Classes, Rules, SizeKind};
 use weftline_analysis::hlm::{Hlm, HlmQuestion, ViewType};
 use weftline_analysis::presets::Preset;
 use weftline_analysis::profiles::{ProfileQuestion, Profiles};
@@ -80,7 +80,9 @@ fn check_table(ours: &Table, theirs: &Csv, keys: usize, what: &str) {
         Field::Null => String::new(),
         Field::Int(number) => number.to_string(),
         Field::Float(number) => number.to_string(),
+        Field::Time(ns) => (ns as f64 / 1e9).to_string(),
         Field::Text(text) => text.to_owned(),
+        other => panic!("no golden table has {other:?}"),
     };
     for row in 0..ours.rows {
         let key = theirs.columns[..keys].iter().map(|column| text(ours.get(row, column))).collect();
@@ -145,8 +147,7 @@ fn raw_events(run: &Run) -> Vec<[String; RAW.len()]> {
     run.prepare().expect("prepared");
     let (dictionary, origin) = (run.dictionary(), run.times().origin().expect("an origin"));
     let classes = Classes::new(&Rules::default(), &dictionary);
-    let integer = |name: &str| Column::integer(name).expect("a column");
-    let (ret, offset, image) = (integer("ret"), integer("offset"), integer("image_size"));
+    let (ret, offset, image) = (Column::RET, Column::OFFSET, Column::IMAGE_SIZE);
     let columns = [
         Column::Phase,
         Column::Name,
@@ -171,12 +172,9 @@ fn raw_events(run: &Run) -> Vec<[String; RAW.len()]> {
             if classes.ignores_name(name) || classes.ignores_file(file) {
                 continue;
             }
-            let rest = if batch.texts(Column::Rest).is_valid(row) { batch.texts(Column::Rest).value(row) } else { "" };
             let size = match classes.size_kind(cat, name) {
                 SizeKind::Returned => number(ret).filter(|ret| *ret > 0),
-                SizeKind::Image => {
-                    number(image).or_else(|| member_integer(rest, "image_size")).filter(|size| *size > 0)
-                }
+                SizeKind::Image => number(image).filter(|size| *size > 0),
                 _ => None,
             };
             let process = batch.ids(Column::Process).value(row);

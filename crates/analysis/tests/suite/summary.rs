@@ -35,11 +35,11 @@ fn check_job(name: &str, preset: Preset) {
         assert_eq!(summary.job.hosts as f64, number("hosts"), "{name}");
         assert_eq!(summary.job.origin as f64, number("time_origin_us") * 1e3, "{name}");
         assert_eq!((summary.job.flaws, summary.job.unreadable.len()), (0, 0), "{name}");
-        let (calls, bytes): (u64, u128) = summary
+        let (calls, bytes): (u64, u64) = summary
             .operations
             .iter()
             .filter(|row| row.io_cat.is_some())
-            .fold((0, 0), |(calls, bytes), row| (calls + row.count, bytes + row.size));
+            .fold((0, 0), |(calls, bytes), row| (calls + row.count, bytes + row.size as u64));
         assert_eq!((summary.job.traffic.calls, summary.job.traffic.bytes()), (calls, bytes), "{name}");
         let line = summary.timeline.values().fold((0, 0), |sum, one| (sum.0 + one.calls, sum.1 + one.bytes()));
         assert_eq!(line, (calls, bytes), "the time line of {name}");
@@ -150,9 +150,9 @@ fn every_view_can_be_made() {
                 }
             }
             assert_eq!(flat.rows == 0, empty, "{name} {}", view.name());
-            let names: std::collections::BTreeSet<_> = flat.columns.iter().map(|(name, _)| name).collect();
+            let names: std::collections::BTreeSet<_> = flat.columns.iter().map(|column| &column.name).collect();
             assert_eq!(names.len(), flat.columns.len(), "{name} {}: a column twice", view.name());
-            assert!(flat.columns.iter().all(|(_, values)| values.len() == flat.rows));
+            assert!(flat.columns.iter().all(|column| column.values.len() == flat.rows));
         }
     }
 }
@@ -166,4 +166,35 @@ fn a_part_of_the_time_is_a_part_of_the_events() {
     let part = Summary::of(&run, &part).expect("summed up");
     assert!(part.job.events > 0 && part.job.events < whole.job.events);
     assert!(part.timeline.keys().all(|bucket| i64::from(*bucket) * part.width_ns <= 20 * second));
+}
+
+/// A copy reads its source and writes its destination, with an index and without; the source's path is known even where no other call names it.
+#[test]
+fn both_files_of_a_copy_have_traffic() {
+    let lines = [
+        r#"{"name":"FH","cat":"dftracer","ph":"M","pid":1,"tid":1,"args":{"name":"/w/from","value":"a1"}}"#,
+        r#"{"name":"FH","cat":"dftracer","ph":"M","pid":1,"tid":1,"args":{"name":"/w/to","value":"a2"}}"#,
+        r#"{"name":"copy_file_range","cat":"POSIX","ph":"X","pid":1,"tid":1,"ts":10,"dur":5,"args":{"fhash":"a2","fhash2":"a1","ret":700}}"#,
+        r#"{"name":"splice","cat":"POSIX","ph":"X","pid":1,"tid":1,"ts":20,"dur":3,"args":{"fhash2":"a1","ret":50}}"#,
+        r#"{"name":"rename","cat":"POSIX","ph":"X","pid":1,"tid":1,"ts":30,"dur":1,"args":{"fhash":"a2","fhash2":"a1","ret":0}}"#,
+    ];
+    for no_index in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("copy.pfw"), lines.join("\n")).expect("written");
+        let options = OpenOptions { no_index, ..OpenOptions::default() };
+        let run = Run::open(&[directory.path().to_owned()], &options).expect("opened");
+        let summary = Summary::of(&run, &Question::default()).expect("summed up");
+        let files: Vec<(&str, u64, u64, u64, u64)> = summary
+            .top_files
+            .iter()
+            .map(|row| {
+                let sums = &row.traffic;
+                (row.name.as_str(), sums.calls, sums.read_bytes, sums.write_bytes, sums.time_ns)
+            })
+            .collect();
+        assert_eq!(files, [("/w/from", 2, 750, 0, 8_000), ("/w/to", 2, 0, 700, 6_000)]);
+        let all = &summary.job.traffic;
+        assert_eq!((all.calls, all.reads, all.writes, all.metadata_calls), (3, 2, 2, 1));
+        assert_eq!((all.read_bytes, all.write_bytes, all.time_ns), (750, 750, 9_000));
+    }
 }

@@ -38,10 +38,10 @@ fn an_aggregated_trace_has_its_sums() {
         let job = &summary.job;
         assert_eq!((job.traffic.calls, job.total_calls, job.recorded_twice), (922, 922, 0), "{name}");
         assert_eq!((job.processes, job.hosts, job.period_ns), (4, 1, SECOND), "{name}");
-        assert!((job.traffic.time as f64 / 1e9 - 0.467).abs() < 5e-4, "{name}: {}", job.traffic.time);
+        assert!((job.traffic.time_ns as f64 / 1e9 - 0.467).abs() < 5e-4, "{name}: {}", job.traffic.time_ns);
         assert!((job.traffic.bytes() as f64 / 1e6 - 30.0).abs() < 0.5, "{name}: {}", job.traffic.bytes());
         let posix = &summary.layers[0];
-        assert_eq!((posix.count, posix.totals, posix.size), (922, 922, job.traffic.bytes()), "{name}");
+        assert_eq!((posix.count, posix.totals, posix.size), (922, 922, u128::from(job.traffic.bytes())), "{name}");
         assert_eq!(posix.processes, 4, "{name}");
         let tables: BTreeMap<&str, Table> = summary.tables().into_iter().collect();
         assert_eq!(tables["layers"].get(0, "time_union"), Field::Null, "wall time is not known");
@@ -247,10 +247,10 @@ proptest! {
             prop_assert_eq!(job.traffic.calls, count(&|_| true));
             prop_assert_eq!(job.total_calls, count(&|one| !one.singly));
             prop_assert_eq!(job.recorded_twice, count(&|one| one.singly && one.as_totals));
-            prop_assert_eq!((job.traffic.time, job.traffic.bytes()), (i128::from(time), bytes as u128));
+            prop_assert_eq!((job.traffic.time_ns, job.traffic.bytes()), (time as u64, bytes as u64));
             prop_assert_eq!((summary.layers[0].count, summary.layers[0].size), (count(&|_| true), bytes as u128));
-            let line = summary.timeline.values().fold((0, 0, 0), |sum, one| (sum.0 + one.calls, sum.1 + one.bytes(), sum.2 + one.time));
-            prop_assert_eq!(line, (count(&|_| true), bytes as u128, i128::from(time)));
+            let line = summary.timeline.values().fold((0, 0, 0), |sum, one| (sum.0 + one.calls, sum.1 + one.bytes(), sum.2 + one.time_ns));
+            prop_assert_eq!(line, (count(&|_| true), bytes as u64, time as u64));
             if width == Some(SECOND) {
                 for (bucket, traffic) in &summary.timeline {
                     prop_assert_eq!(traffic.calls, count(&|one| one.period == i64::from(*bucket)));

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use weftline::front::{self, Args, Argument, Kind, Table, Told, Usage};
-use weftline_capi_entry::text;
+use weftline::front::c::text;
+use weftline::front::{self, Args, Argument, Kind, OpenSpan};
 
 use crate::{facts, session};
 
@@ -26,12 +26,7 @@ pub(crate) struct Region {
 }
 
 struct Open {
-    table: &'static Table,
-    epoch: u32,
-    name: u32,
-    category: u32,
-    start: u64,
-    usage: Option<Usage>,
+    span: OpenSpan,
     args: Args,
 }
 
@@ -70,9 +65,9 @@ unsafe extern "C" fn initialize_region(name: *const c_char, cat: *const c_char, 
     let epoch = front::epoch(table);
     let name = text::name(table, name.unwrap_or(b"unnamed"));
     let category = category.map_or(0, |category| text::name(table, category));
-    let usage = front::wanted_usage(table);
     let mut region = take();
-    region.open = Some(Open { table, epoch, name, category, start: front::now(table), usage, args: Args::new() });
+    let span = OpenSpan::begin(table, epoch, (name, category), front::wanted_usage);
+    region.open = Some(Open { span, args: Args::new() });
     let region = Box::into_raw(region);
     // SAFETY: the region that was just made.
     unsafe { (*region).profiler = region.cast() };
@@ -85,14 +80,11 @@ unsafe extern "C" fn finalize_region(data: *mut Region) {
     // SAFETY: the caller passes NULL or what `initialize_region` returned.
     let Some(region) = (unsafe { data.as_mut() }) else { return };
     let Some(mut open) = region.open.take() else { return };
-    let end = front::now(open.table);
-    if front::still(open.table, open.epoch) {
-        if let Some(from) = open.usage {
-            let args = &mut open.args;
-            front::used_since(open.table, from, |key, value| args.put(key, value));
-        }
-        let Open { name, category, start, .. } = open;
-        front::emit(open.table, &Told { kind: Kind::Span, name, category, start, end, id: 0 }, open.args.as_bytes());
+    let Open { span, args } = &mut open;
+    let end = front::now(span.table);
+    if span.is_current() {
+        span.put_usage(args);
+        span.tell(Kind::Span, (span.start, end), 0, args);
     }
     region.profiler = ptr::null_mut();
     // SAFETY: made by `Box::into_raw`, and open until now: nobody else has given it back.
@@ -114,9 +106,9 @@ unsafe fn add(data: *mut Region, key: *const c_char, value: Argument<'_>) {
     // SAFETY: the caller passes NULL or what `initialize_region` returned, and NULL or a C string.
     let (open, key) = unsafe { (data.as_mut().and_then(|region| region.open.as_mut()), text::bytes(key)) };
     if let (Some(open), Some(key)) = (open, key)
-        && front::still(open.table, open.epoch)
+        && open.span.is_current()
     {
-        open.args.put(text::name(open.table, key), value);
+        open.args.put(text::name(open.span.table, key), value);
     }
 }
 

@@ -11,9 +11,9 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use weftline::front::Table;
-use weftline::recorder;
-use weftline_capi_entry::session::{Ask, ask, is_supervised};
-use weftline_capi_entry::text;
+use weftline::front::c::session::{Ask, ask, is_supervised};
+use weftline::front::c::text;
+use weftline::locate;
 
 /// Did `initialize_*` begin this process's session? Then `finalize` ends it.
 static BEGUN_BY_PROGRAM: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,7 @@ static ANNOTATIONS: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// then the calls of the C library are recorded and annotations are not.
 #[inline(always)]
 pub(crate) fn recording() -> Option<&'static Table> {
-    recorder::recording().filter(|_| match ANNOTATIONS.load(Ordering::Relaxed) {
+    locate::recording().filter(|_| match ANNOTATIONS.load(Ordering::Relaxed) {
         UNKNOWN => first_look(),
         known => known == ALLOWED,
     })

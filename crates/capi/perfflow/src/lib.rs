@@ -23,8 +23,8 @@ mod stack;
 
 use std::ffi::{c_char, c_int};
 
-use weftline::front::{self, Args, Argument, Kind, Table, Told};
-use weftline_capi_entry::{pairs, text};
+use weftline::front::c::{pairs, text};
+use weftline::front::{self, Args, Argument, EventHead, Kind, Table};
 
 use stack::Frame;
 
@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
 
     fn tell(&self, kind: Kind, id: u64, args: &Args) {
         let now = front::now(self.table);
-        let told = Told { kind, name: self.name, category: self.category, start: now, end: now, id };
+        let told = EventHead { kind, name: self.name, category: self.category, start: now, end: now, id };
         front::emit(self.table, &told, args.as_bytes());
     }
 
@@ -89,26 +89,41 @@ impl<'a> Call<'a> {
         let id = if kind == Kind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
         let flow = text::name(self.table, b"flow");
         let now = front::now(self.table);
-        let told = Told { kind, name: flow, category: flow, start: now, end: now, id };
+        let told = EventHead { kind, name: flow, category: flow, start: now, end: now, id };
         front::emit(self.table, &told, &[]);
     }
 }
 
+/// The functions that woven code calls, each with what it does.
+macro_rules! woven {
+    ($($name:ident => $tell:expr;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            is_async: c_int,
+            module: *const c_char,
+            function: *const c_char,
+            scope: *const c_char,
+            flow: *const c_char,
+            pcut: *const c_char,
+        ) {
+            // SAFETY: the weaver passes C strings.
+            if let Some(call) = unsafe { Call::new(is_async, [module, function, scope, flow, pcut]) } {
+                $tell(&call);
+            }
+        }
+    )* };
+}
+
+woven! {
+    perfflow_weave_before => begins;
+    perfflow_weave_after => ends;
+}
+
 /// A function begins. `flow` says `in` where an arrow ends here, `out` where one starts, `inout` and `outin` for one of each, the second
 /// one at the function's end.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn perfflow_weave_before(
-    is_async: c_int,
-    module: *const c_char,
-    function: *const c_char,
-    scope: *const c_char,
-    flow: *const c_char,
-    pcut: *const c_char,
-) {
-    // SAFETY: the weaver passes C strings.
-    let Some(call) = (unsafe { Call::new(is_async, [module, function, scope, flow, pcut]) }) else { return };
+fn begins(call: &Call<'_>) {
     match (call.is_around(), call.is_async) {
-        (true, _) => stack::enter(Frame::begin(&call)),
+        (true, _) => stack::enter(Frame::begin(call)),
         (false, true) => call.tell_async(Kind::AsyncBegin, pairs::begin(call.scope)),
         (false, false) => call.tell(Kind::Begin, 0, &Args::new()),
     }
@@ -120,24 +135,14 @@ unsafe extern "C" fn perfflow_weave_before(
 }
 
 /// A function ends.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn perfflow_weave_after(
-    is_async: c_int,
-    module: *const c_char,
-    function: *const c_char,
-    scope: *const c_char,
-    flow: *const c_char,
-    pcut: *const c_char,
-) {
-    // SAFETY: the weaver passes C strings.
-    let Some(call) = (unsafe { Call::new(is_async, [module, function, scope, flow, pcut]) }) else { return };
+fn ends(call: &Call<'_>) {
     match (call.flow, call.is_around()) {
         (b"outin", _) | (b"in", false) => call.tell_flow(Kind::FlowEnd),
         (b"inout", _) | (b"out", false) => call.tell_flow(Kind::FlowStart),
         _ => {}
     }
     match (call.is_around(), call.is_async) {
-        (true, _) => stack::leave(&call),
+        (true, _) => stack::leave(call),
         (false, true) => call.tell_async(Kind::AsyncEnd, pairs::end(call.scope)),
         (false, false) => call.tell(Kind::End, 0, &Args::new()),
     }

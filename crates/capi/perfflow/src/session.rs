@@ -5,9 +5,9 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use weftline::front::c::session::{Ask, ask, is_supervised, perfflow, say};
 use weftline::front::{self, Table};
-use weftline::recorder;
-use weftline_capi_entry::session::{Ask, ask, is_supervised, perfflow, say};
+use weftline::locate;
 
 /// Nobody has looked whether recording must begin.
 const NOT_YET: u32 = 0;
@@ -33,7 +33,7 @@ pub(crate) fn wants_usage() -> bool {
 #[inline]
 pub(crate) fn recording() -> Option<&'static Table> {
     match STATE.load(Ordering::Acquire) {
-        LOOKED => recorder::recording(),
+        LOOKED => locate::recording(),
         OFF => None,
         _ => begin(),
     }
@@ -59,7 +59,7 @@ fn begin() -> Option<&'static Table> {
     if !weftline::is_on() && !is_supervised() {
         ask(Ask::PerfflowBegin, None, None);
     }
-    let table = recorder::recording();
+    let table = locate::recording();
     if options & perfflow::GPU != 0 && table.is_some_and(|table| !front::ask_gpu(table)) {
         let why = "no GPU is told of, since NVIDIA's management library (libnvidia-ml.so.1) finds none";
         say([format!("gpu-usage: {why}")]);

@@ -5,19 +5,14 @@
 
 use std::cell::RefCell;
 
-use weftline::front::{self, Args, Argument, Kind, Table, Told, Usage};
-use weftline_capi_entry::{pairs, text};
+use weftline::front::c::{pairs, text};
+use weftline::front::{self, Args, Argument, Kind, OpenSpan, Table};
 
 use crate::{Call, session};
 
 /// A function that has begun.
 pub(crate) struct Frame {
-    table: &'static Table,
-    epoch: u32,
-    name: u32,
-    category: u32,
-    start: u64,
-    usage: Option<Usage>,
+    span: OpenSpan,
     told: How,
 }
 
@@ -35,54 +30,40 @@ enum How {
 impl Frame {
     /// Tells the beginning, if it is told by itself.
     pub(crate) fn begin(call: &Call<'_>) -> Frame {
-        let table = call.table;
         let told = match (call.is_async, session::is_compact()) {
             (true, _) => How::Async(pairs::fresh()),
             (false, true) => How::Compact,
             (false, false) => How::Verbose,
         };
-        let (epoch, start) = (front::epoch(table), front::now(table));
-        // Readings lie inside the span, so that it never uses more than there was.
-        let usage = match session::wants_usage() {
+        let usage = |table: &Table| match session::wants_usage() {
             true => Some(front::usage(table)),
             false => front::wanted_usage(table),
         };
-        let frame = Frame { table, epoch, name: call.name, category: call.category, start, usage, told };
+        let span = OpenSpan::begin(call.table, front::epoch(call.table), (call.name, call.category), usage);
         match told {
-            How::Verbose => frame.tell(Kind::Begin, start, &Args::new()),
+            How::Verbose => span.tell(Kind::Begin, (span.start, span.start), 0, &Args::new()),
             How::Async(id) => call.tell_async(Kind::AsyncBegin, id),
             How::Compact => {}
         }
-        frame
-    }
-
-    fn tell(&self, kind: Kind, end: u64, args: &Args) {
-        let start = if kind == Kind::End { end } else { self.start };
-        let told = Told { kind, name: self.name, category: self.category, start, end, id: 0 };
-        front::emit(self.table, &told, args.as_bytes());
+        Frame { span, told }
     }
 
     /// Tells the end of a span on the thread's stack.
     fn end(&self, unwound: bool) {
-        if !front::still(self.table, self.epoch) {
+        let span = &self.span;
+        if !span.is_current() {
             return;
         }
         let mut args = Args::new();
         if unwound {
-            args.put(text::name(self.table, b"unwound"), Argument::Bool(true));
+            args.put(text::name(span.table, b"unwound"), Argument::Bool(true));
         }
-        if let Some(from) = self.usage {
-            front::used_since(self.table, from, |key, value| args.put(key, value));
-        }
-        let end = front::now(self.table);
+        span.put_usage(&mut args);
+        let end = front::now(span.table);
         match self.told {
-            How::Verbose => self.tell(Kind::End, end, &args),
-            How::Compact => self.tell(Kind::Span, end, &args),
-            How::Async(id) => {
-                let (name, category) = (self.name, self.category);
-                let told = Told { kind: Kind::AsyncEnd, name, category, start: end, end, id };
-                front::emit(self.table, &told, args.as_bytes());
-            }
+            How::Verbose => span.tell(Kind::End, (end, end), 0, &args),
+            How::Compact => span.tell(Kind::Span, (span.start, end), 0, &args),
+            How::Async(id) => span.tell(Kind::AsyncEnd, (end, end), id, &args),
         }
     }
 }
@@ -118,8 +99,9 @@ pub(crate) fn leave(call: &Call<'_>) {
         let Ok(mut stack) = stack.try_borrow_mut() else { return };
         let epoch = front::epoch(call.table);
         // Frames of an earlier recording have names that mean something else now.
-        stack.0.retain(|frame| frame.epoch == epoch);
-        let is_it = |frame: &Frame| frame.name == call.name && matches!(frame.told, How::Async(_)) == call.is_async;
+        stack.0.retain(|frame| frame.span.epoch == epoch);
+        let is_it =
+            |frame: &Frame| frame.span.name == call.name && matches!(frame.told, How::Async(_)) == call.is_async;
         let Some(at) = stack.0.iter().rposition(is_it) else { return };
         while stack.0.len() > at + 1 {
             if let Some(frame) = stack.0.pop() {

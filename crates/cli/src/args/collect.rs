@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{parse_duration, parse_step};
+use super::{PrivacyArgs, parse_duration, parse_step};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   weft collect --duration 60s
@@ -21,12 +21,8 @@ pub(crate) struct CollectArgs {
     /// Directory of the run; joins one that is there [default: weft-runs/<run id>, or weft-runs/<time>-collect-<id>]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Let others read the run, as far as the umask does [default: it is for you alone]
-    #[arg(long)]
-    pub(crate) share: bool,
-    /// Keep no arguments of command lines, only the programs' names [default: arguments are kept, secrets masked]
-    #[arg(long)]
-    pub(crate) no_args: bool,
+    #[command(flatten)]
+    pub(crate) privacy: PrivacyArgs,
     /// Time from sample to sample [default: 500ms, or PROC_INTERVAL_MS]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde::Serialize;
+use weftline_analysis::coverage::{self, KernelLine, Ledger, Line, RunTotals};
 use weftline_format::damage::What;
 use weftline_format::event::Phase;
 use weftline_format::manifest::{State, SupervisorRecord};
@@ -14,14 +14,14 @@ use weftline_format::reader;
 
 use crate::args::ReadArgs;
 use crate::commands::recover;
-use crate::ledger::{self, KernelLine, Ledger, Line};
+use crate::opening;
 use crate::rundir::{self, Source};
-use crate::summary::Totals;
 use crate::terminal::{self, Paint, Terminal};
 
 /// What was found in one file.
 #[derive(Serialize)]
 struct FileCheck {
+    #[serde(serialize_with = "terminal::path_as_text")]
     path: PathBuf,
     events: u64,
     /// Samples of the host and of processes, counted apart.
@@ -45,6 +45,11 @@ struct Report {
     complete: bool,
     /// Why programs ran untraced though they could have been traced.
     failures: Vec<String>,
+    /// Programs that ran untraced because there was no shared memory for them.
+    refused: Vec<String>,
+    /// Why there is nothing to be judged: no event, sample or event of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    empty: Option<String>,
     /// Processes are still running.
     open: bool,
     events: u64,
@@ -77,7 +82,15 @@ pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<Exi
     let source = rundir::find(&args.run)?;
     let report = match &source {
         Source::Run(run) => of_run(run)?,
-        Source::Files(files) => judge(files, &[])?,
+        Source::Files(files) => {
+            let mut report = judge(files, &[]);
+            if report.is_empty() {
+                let place = rundir::place_of(files);
+                report.empty = Some(weftline_index::run::no_events(place, files).to_string());
+                report.complete = false;
+            }
+            report
+        }
     };
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -92,7 +105,11 @@ pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<Exi
 fn of_run(run: &Path) -> anyhow::Result<Report> {
     let not_taken_in = recover::before_reading(run);
     let (records, errors) = SupervisorRecord::read_all(run);
-    let mut report = judge(&rundir::traces_in(run)?, &records)?;
+    let mut report = judge(&rundir::traces_in(run)?, &records);
+    if report.is_empty() && !report.open && !records.is_empty() {
+        report.empty = Some(opening::without_events(run));
+        report.complete = false;
+    }
     report.complete &= not_taken_in.is_empty();
     report.not_taken_in = not_taken_in;
     for error in errors {
@@ -120,10 +137,16 @@ fn of_run(run: &Path) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Report> {
-    let totals = Totals::of(records);
+impl Report {
+    fn is_empty(&self) -> bool {
+        self.events + self.samples + self.kernel_events == 0
+    }
+}
+
+fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> Report {
+    let totals = RunTotals::of(records);
     let pruned = totals.dropped_members > 0;
-    let files = files.iter().map(|path| check_file(path, pruned)).collect::<anyhow::Result<Vec<_>>>()?;
+    let files: Vec<FileCheck> = files.iter().map(|path| check_file(path, pruned)).collect();
     let events = files.iter().map(|file| file.events).sum();
     let samples = files.iter().map(|file| file.samples).sum();
     let samplers = || records.iter().filter_map(|record| record.samples.as_ref());
@@ -136,14 +159,17 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
     let expected = (!records.is_empty()).then(|| totals.events.saturating_sub(totals.dropped_events));
     let damaged = files.iter().any(|file| !file.damage.is_empty());
     let open = records.iter().any(|record| record.state == State::Open);
-    Ok(Report {
+    Report {
+        empty: None,
         complete: !damaged
             && totals.failures.is_empty()
+            && totals.refused.is_empty()
             && totals.lost() == 0
             && samples_lost == 0
             && kernel_lost.is_empty()
             && expected.is_none_or(|expected| expected == events),
         failures: totals.failures,
+        refused: totals.refused,
         open,
         events,
         events_expected: expected,
@@ -158,28 +184,31 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> anyhow::Result<Repo
         dropped_events: totals.dropped_events,
         not_taken_in: Vec::new(),
         files,
-        coverage: ledger::ledger(records),
-    })
+        coverage: coverage::ledger(records),
+    }
 }
 
 /// `pruned`: members that `--max-size` dropped are missing on purpose, and counted elsewhere.
-fn check_file(path: &Path, pruned: bool) -> anyhow::Result<FileCheck> {
+fn check_file(path: &Path, pruned: bool) -> FileCheck {
     let mut events = 0;
-    let scanned = reader::scan_file(path, &mut |event| events += u64::from(event.phase != Phase::Metadata))
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let scanned = reader::scan_file(path, &mut |event| events += u64::from(event.phase != Phase::Metadata));
+    let (scanned, unreadable) = match scanned {
+        Ok(scanned) => (scanned, None),
+        Err(error) => (reader::Summary::default(), Some(format!("could not be read: {}", error.source))),
+    };
     let flaws = scanned.damage.flaws.iter().filter(|flaw| !(pruned && flaw.what == What::MissingSequence));
     let (events, samples, kernel_events) = match path {
         path if rundir::is_samples(path) => (0, events, 0),
         path if rundir::is_kernel(path) => (0, 0, events),
         _ => (events, 0, 0),
     };
-    Ok(FileCheck {
+    FileCheck {
         path: path.to_owned(),
         events,
         samples,
         kernel_events,
-        damage: flaws.map(ToString::to_string).collect(),
-    })
+        damage: unreadable.into_iter().chain(flaws.map(ToString::to_string)).collect(),
+    }
 }
 
 fn text(report: &Report, paint: Paint) -> String {
@@ -193,9 +222,16 @@ fn text(report: &Report, paint: Paint) -> String {
         (true, true) => paint.strong("open: processes of this run are still running; nothing is missing so far"),
         (false, _) => paint.bad("not complete"),
     };
-    say(format!("{verdict}: {} events in {} files", terminal::count(report.events), report.files.len()));
+    let events = terminal::counted(report.events, "event", "events");
+    say(format!("{verdict}: {events} in {}", terminal::counted(report.files.len() as u64, "file", "files")));
+    if let Some(why) = &report.empty {
+        say(paint.bad(&format!("  {}", terminal::printable(why))));
+    }
     for failure in &report.failures {
         say(paint.bad(&format!("  {}", terminal::printable(failure))));
+    }
+    for refused in &report.refused {
+        say(paint.bad(&format!("  not traced: {}", terminal::printable(refused))));
     }
     if let Some(expected) = report.events_expected.filter(|expected| *expected != report.events) {
         say(paint.bad(&format!(
@@ -211,13 +247,13 @@ fn text(report: &Report, paint: Paint) -> String {
         say(paint.bad(&format!("  {} samples lost: there was no room for them", terminal::count(report.samples_lost))));
     }
     if report.not_followed > 0 {
-        let count = terminal::count(report.not_followed);
-        say(paint.strong(&format!("  {count} processes were not sampled: too many open files")));
+        let processes = terminal::counted(report.not_followed, "process was", "processes were");
+        say(paint.strong(&format!("  {processes} not sampled: too many open files")));
     }
     if report.unseen_ends > 0 {
         say(format!(
-            "  {} processes ended unseen by the samplers, {} after their last samples in all",
-            terminal::count(report.unseen_ends),
+            "  {} ended unseen by the samplers, {} after their last samples in all",
+            terminal::counted(report.unseen_ends, "process", "processes"),
             terminal::time(report.unseen_ns)
         ));
     }
@@ -228,7 +264,7 @@ fn text(report: &Report, paint: Paint) -> String {
         say(paint.bad(&format!("  {} of the kernel's events lost: {reason}", terminal::count(*count))));
     }
     for (reason, count) in &report.lost {
-        say(paint.bad(&format!("  {} events lost: {reason}", terminal::count(*count))));
+        say(paint.bad(&format!("  {} lost: {reason}", terminal::counted(*count, "event", "events"))));
     }
     if report.dropped_events > 0 {
         say(format!(
@@ -240,13 +276,15 @@ fn text(report: &Report, paint: Paint) -> String {
         say(paint.bad(&format!("  {what}")));
     }
     for file in report.files.iter().filter(|file| !file.damage.is_empty()) {
-        for damage in &file.damage {
-            say(paint.bad(&format!("  {}: {damage}", file.path.display())));
+        // What is no trace at all has a flaw in every line.
+        let most = if report.empty.is_some() { 1 } else { usize::MAX };
+        for damage in file.damage.iter().take(most) {
+            say(paint.bad(&terminal::printable(&format!("  {}: {damage}", file.path.display()))));
         }
     }
     if !report.coverage.lines.is_empty() {
         say(String::new());
-        say(format!("coverage: {}", crate::summary::coverage(&report.coverage)));
+        say(format!("coverage: {}", report.coverage.sentence()));
         out.push_str(&ledger_table(&report.coverage.lines));
     }
     out.push_str(&kernel_table(&report.coverage.kernel));

@@ -1,7 +1,7 @@
 //! `weft collect`: samples this host and processes into a run directory.
 
 mod life;
-pub(crate) mod wishes;
+pub(crate) mod options;
 
 use std::io::Write;
 use std::path::Path;
@@ -22,26 +22,27 @@ use crate::usage::Usage;
 
 /// Runs the verb.
 pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
-    let wishes = wishes::of(args, &|name| std::env::var(name).ok()).map_err(Usage::error)?;
+    let options = options::of(args, &|name| std::env::var(name).ok()).map_err(Usage::error)?;
     if args.stop {
-        return life::stop(args, &wishes);
+        return life::stop(args, &options);
     }
     // What cannot work leaves no run behind.
-    wishes.verify().context("cannot sample")?;
-    let (output, id, stage) = (wishes.output.as_deref(), wishes.run_id.as_deref(), wishes.stage.as_deref());
-    let run = rundir::join(output, id, &wishes.node, stage, args.share, Arguments::unless(args.no_args))?;
+    options.verify().context("cannot sample")?;
+    let (output, id, stage) = (options.output.as_deref(), options.run_id.as_deref(), options.stage.as_deref());
+    let run =
+        rundir::join(output, id, &options.node, stage, args.privacy.share, Arguments::unless(args.privacy.no_args))?;
     if args.daemon {
         return life::start_daemon(args, &run);
     }
     if args.detached {
         weftline_collect::own::detach();
     }
-    collect(args, wishes, &run)
+    collect(args, options, &run)
 }
 
 /// What is told at the start and at the end.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Status<'a> {
     pid: u32,
     run: &'a Path,
     file: &'a Path,
@@ -52,10 +53,10 @@ struct Told<'a> {
     ended: Option<&'a SampleRecord>,
 }
 
-fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Result<ExitCode> {
+fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> anyhow::Result<ExitCode> {
     let signals = Signals::block();
     let pid_file = life::PidFile::claim(args.pid_file.as_deref(), run, &mut say)?;
-    let options = wishes.options(run.to_owned());
+    let options = options.options(run.to_owned());
     let (interval, mode) = (options.interval, options.follow.describe());
     let mut collector = Collector::start(options).context("cannot sample")?;
     if args.kernel
@@ -69,7 +70,7 @@ fn collect(args: &CollectArgs, wishes: wishes::Wishes, run: &Path) -> anyhow::Re
         stop.stop();
     });
     let host = collector.samples_host();
-    let mut told = Told {
+    let mut told = Status {
         pid: std::process::id(),
         run,
         file: &file,
@@ -103,7 +104,7 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "weft: {text}");
 }
 
-fn tell(told: &Told<'_>) -> anyhow::Result<()> {
+fn tell(told: &Status<'_>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, told)?;
     writeln!(out)?;
@@ -112,22 +113,22 @@ fn tell(told: &Told<'_>) -> anyhow::Result<()> {
 
 fn summary(record: &SampleRecord, file: &Path) -> String {
     let mut text = format!(
-        "{} samples of {} processes in {}",
-        terminal::count(record.samples),
-        terminal::count(record.processes),
+        "{} of {} in {}",
+        terminal::counted(record.samples, "sample", "samples"),
+        terminal::counted(record.processes, "process", "processes"),
         file.display()
     );
     if record.unseen_ends > 0 {
         text.push_str(&format!(
-            "; {} processes ended unseen, {} after their last samples in all",
-            terminal::count(record.unseen_ends),
+            "; {} ended unseen, {} after their last samples in all",
+            terminal::counted(record.unseen_ends, "process", "processes"),
             terminal::time(record.unseen_ns)
         ));
     }
     if record.not_followed > 0 {
         text.push_str(&format!(
-            "; {} processes were not followed: too many open files",
-            terminal::count(record.not_followed)
+            "; {} not followed: too many open files",
+            terminal::counted(record.not_followed, "process was", "processes were")
         ));
     }
     for (reason, count) in &record.lost {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use weftline_analysis::coverage::RunTotals;
 use weftline_drain::{Live, LiveOptions, RecoverOptions};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_recorder::clock;
@@ -15,7 +16,7 @@ use weftline_recorder::process::LIVE_VARIABLE;
 use crate::args::DoctorArgs;
 use crate::rundir::{self, Source};
 use crate::terminal::{Paint, Terminal};
-use crate::{library, parts, summary};
+use crate::{defaults, library, parts};
 
 /// One thing looked at.
 enum Finding {
@@ -36,6 +37,7 @@ pub(crate) fn execute(args: &DoctorArgs, terminal: Terminal) -> anyhow::Result<E
         findings.extend(left_over());
         findings.extend(args.command.first().map(program));
         findings.extend(newest_run());
+        findings.extend(settings());
     }
     findings.extend(parts::states().into_iter().map(|part| match part.present {
         true => Finding::Good(part.text),
@@ -56,6 +58,26 @@ fn line(finding: &Finding, paint: Paint) -> String {
         Finding::Note(text) => format!("{} {text}", paint.dim("note")),
         Finding::Bad(text, remedy) => format!("{} {text}\n     {remedy}", paint.bad("bad ")),
     }
+}
+
+/// Files with defaults, and which of them count.
+fn settings() -> Vec<Finding> {
+    let names: Vec<String> = defaults::files().iter().map(|path| path.display().to_string()).collect();
+    let found = match defaults::all() {
+        Ok(found) => found,
+        Err(why) => return vec![Finding::Bad(why.to_string(), "correct the file, or remove it")],
+    };
+    if found.is_empty() {
+        return vec![Finding::Good(format!("no defaults are set in {} or the environment", names.join(", ")))];
+    }
+    let told = |default: &defaults::Default| {
+        let values: String = default.values.iter().map(|value| format!(" {value}")).collect();
+        Finding::Good(format!(
+            "weft {} --{}{values} by default, as {} says",
+            default.verb, default.option, default.origin
+        ))
+    };
+    found.iter().map(told).collect()
 }
 
 fn injected_library() -> Finding {
@@ -87,7 +109,7 @@ fn trial() -> Option<Finding> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["run", "-q", "-o"]).arg(&run).args(["--", "/bin/true"]).env_remove(LIVE_VARIABLE);
     let output = command.output().ok()?;
-    let events = summary::Totals::of(&SupervisorRecord::read_all(&run).0).events;
+    let events = RunTotals::of(&SupervisorRecord::read_all(&run).0).events;
     Some(if events > 0 {
         Finding::Good("a trial run of /bin/true was traced".into())
     } else {
@@ -221,7 +243,7 @@ fn program(name: &OsString) -> Finding {
 fn newest_run() -> Vec<Finding> {
     let Ok(Source::Run(run)) = rundir::find(&[]) else { return Vec::new() };
     let (records, _) = SupervisorRecord::read_all(&run);
-    let totals = summary::Totals::of(&records);
+    let totals = RunTotals::of(&records);
     let shown = run.display();
     let mut out = Vec::new();
     if let Some(why) = totals.failures.first() {
@@ -235,7 +257,10 @@ fn newest_run() -> Vec<Finding> {
             "the program may have failed before it started; `weft check` shows its processes",
         ));
     } else {
-        out.push(Finding::Good(format!("the newest run, {shown}, holds {} events", totals.events)));
+        out.push(Finding::Good(format!(
+            "the newest run, {shown}, holds {}",
+            crate::terminal::counted(totals.events, "event", "events")
+        )));
     }
     out.extend(totals.untraced.iter().map(|what| Finding::Note(format!("not traced there: {what}"))));
     out

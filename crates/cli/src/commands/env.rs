@@ -14,8 +14,8 @@ use crate::{library, rundir};
 /// Runs the verb.
 pub(crate) fn execute(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let library = library::find()?;
-    let arguments = Arguments::unless(args.no_args);
-    let run = rundir::create(args.output.as_deref(), Some("env"), &[], args.share, arguments)?.directory;
+    let arguments = Arguments::unless(args.privacy.no_args);
+    let run = rundir::create(args.output.as_deref(), Some("env"), &[], args.privacy.share, arguments)?.directory;
     let run_id = RunManifest::read(&run)?.id;
     let live = Live::create(&run, &LiveOptions { run_id, unsupervised: true, arguments, ..LiveOptions::default() })?;
     let preload = match std::env::var("LD_PRELOAD") {

@@ -11,7 +11,7 @@ use crate::opening;
 use crate::terminal::{self, Terminal};
 
 #[derive(Serialize)]
-struct Told {
+struct Built {
     directory: String,
     bytes: u64,
     rows: u64,
@@ -28,10 +28,10 @@ pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let run = opening::open(&args.open)?;
-    let told: Vec<Told> = run
+    let told: Vec<Built> = run
         .index()
         .iter()
-        .map(|index| Told {
+        .map(|index| Built {
             directory: index.directory.display().to_string(),
             bytes: index.bytes,
             rows: index.rows,
@@ -47,9 +47,9 @@ pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<Ex
     let paint = terminal.stdout();
     for index in &told {
         writeln!(out, "{}  {}", paint.dim("index"), index.directory)?;
-        let (rows, bytes) = (terminal::count(index.rows), terminal::bytes(index.bytes));
-        let (read, kept) = (index.files_read, index.files_kept);
-        writeln!(out, "{}  {rows} events in {bytes}; {read} files read, {kept} known already", paint.dim(" size"))?;
+        let (rows, bytes) = (terminal::counted(index.rows, "row", "rows"), terminal::bytes(index.bytes));
+        let (read, kept) = (terminal::counted(index.files_read as u64, "file", "files"), index.files_kept);
+        writeln!(out, "{}  {rows} in {bytes}; {read} read, {kept} known already", paint.dim(" size"))?;
     }
     for source in run.sources().iter().filter(|source| source.flaws > 0 || source.unreadable.is_some()) {
         let path = source.path.display();
@@ -57,9 +57,9 @@ pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<Ex
             Some(why) => writeln!(out, "{}  {path}: {why}", paint.bad("unread"))?,
             None => writeln!(
                 out,
-                "{}  {path}: {} flaws, {} unusable; `weft check {path}` names them",
+                "{}  {path}: {}, {} unusable; `weft check {path}` names them",
                 paint.bad("damage"),
-                terminal::count(source.flaws),
+                terminal::counted(source.flaws, "flaw", "flaws"),
                 terminal::bytes(source.lost_bytes)
             )?,
         }

@@ -5,64 +5,80 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::bail;
 use serde::Serialize;
+use weftline_analysis::coverage::{self, Ledger, RunTotals};
 use weftline_format::event::Phase;
 use weftline_format::manifest::{RunManifest, SupervisorRecord};
 use weftline_format::reader;
 
 use crate::args::ReadArgs;
 use crate::commands::recover;
+use crate::opening;
 use crate::rundir::{self, Source};
+use crate::summary;
 use crate::terminal::{self, Terminal};
-use crate::{ledger, summary};
 
 /// Runs the verb.
 pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     match rundir::find(&args.run)? {
-        Source::Run(run) => of_run(&run, args.json, terminal)?,
-        Source::Files(files) => of_files(&files, args.json, terminal)?,
+        Source::Run(run) => match RunManifest::read(&run) {
+            Ok(manifest) => of_run(&run, &manifest, args.json, terminal)?,
+            // Its traces are as good as others.
+            Err(error) => {
+                writeln!(std::io::stderr(), "weft: {error}; this is what its trace files tell")?;
+                of_files(&run, &rundir::traces_in(&run)?, args.json, terminal)?;
+            }
+        },
+        Source::Files(files) => of_files(rundir::place_of(&files), &files, args.json, terminal)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether supervisors and collectors of a run have written anything.
+fn holds_events(totals: &RunTotals, records: &[SupervisorRecord]) -> bool {
+    let samples = records.iter().filter_map(|record| record.samples.as_ref()).any(|samples| samples.samples > 0);
+    let kernel = records.iter().filter_map(|record| record.kernel.as_ref()).any(|kernel| kernel.events > 0);
+    totals.events > 0 || samples || kernel
+}
+
 #[derive(Serialize)]
 struct RunInfo<'a> {
+    #[serde(serialize_with = "terminal::path_as_text")]
     directory: &'a Path,
     trace_bytes: u64,
     events: u64,
     lost: u64,
     manifest: &'a RunManifest,
-    coverage: ledger::Ledger,
+    coverage: Ledger,
     index: IndexInfo,
     supervisors: &'a [SupervisorRecord],
 }
 
-fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
+fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) -> anyhow::Result<()> {
     recover::before_reading(run);
-    let manifest = RunManifest::read(run)?;
     let (records, errors) = SupervisorRecord::read_all(run);
     for error in errors {
         writeln!(std::io::stderr(), "weft: {error}")?;
     }
     let trace_bytes = rundir::size_of(run);
-    let totals = summary::Totals::of(&records);
+    let totals = RunTotals::of(&records);
     let mut out = std::io::stdout().lock();
     if json {
-        let coverage = ledger::ledger(&records);
+        let coverage = coverage::ledger(&records);
         let info = RunInfo {
             directory: run,
             trace_bytes,
             events: totals.events,
             lost: totals.lost(),
-            manifest: &manifest,
+            manifest,
             coverage,
             index: index_of(&[run.to_owned()]),
             supervisors: &records,
         };
         serde_json::to_writer_pretty(&mut out, &info)?;
         writeln!(out)?;
-        return Ok(());
+        return told_of(run, &totals, &records);
     }
     let paint = terminal.stdout();
     let index = index_of(&[run.to_owned()]);
@@ -74,13 +90,27 @@ fn of_run(run: &Path, json: bool, terminal: Terminal) -> anyhow::Result<()> {
         writeln!(out, "{}  rank {rank}{size} ({})", paint.dim(" launcher"), manifest.launcher.kind)?;
     }
     writeln!(out, "{}  {}", paint.dim("    index"), index.shown())?;
-    write!(out, "{}", summary::text(&run.display().to_string(), trace_bytes, &records, paint))?;
-    Ok(())
+    write!(
+        out,
+        "{}",
+        summary::text(&run.display().to_string(), trace_bytes, &records, (None, None), opening::width(), paint)
+    )?;
+    told_of(run, &totals, &records)
+}
+
+/// All that is known of a run was told; that it holds no events is an error all the same, unless it goes on.
+fn told_of(run: &Path, totals: &RunTotals, records: &[SupervisorRecord]) -> anyhow::Result<()> {
+    let unknown = records.is_empty() && rundir::size_of(run) > 0;
+    if unknown || totals.open || holds_events(totals, records) {
+        return Ok(());
+    }
+    bail!(opening::without_events(run))
 }
 
 /// The state of an index, without building it.
 #[derive(Default, Serialize)]
 struct IndexInfo {
+    #[serde(serialize_with = "terminal::maybe_path_as_text")]
     directory: Option<PathBuf>,
     bytes: u64,
     rows: u64,
@@ -91,12 +121,13 @@ struct IndexInfo {
 
 impl IndexInfo {
     fn shown(&self) -> String {
-        let (bytes, rows) = (terminal::bytes(self.bytes), terminal::count(self.rows));
+        let (bytes, rows) = (terminal::bytes(self.bytes), terminal::counted(self.rows, "row", "rows"));
         match (&self.directory, self.files_to_read) {
             (None, _) => "none yet; the first `weft report` builds it".to_owned(),
-            (Some(place), 0) => format!("{rows} events in {bytes}, current ({})", place.display()),
+            (Some(place), 0) => format!("{rows} in {bytes}, current ({})", place.display()),
             (Some(place), some) => {
-                format!("{rows} events in {bytes}, {some} of {} files to be read ({})", self.files, place.display())
+                let files = terminal::counted(self.files as u64, "file", "files");
+                format!("{rows} in {bytes}, {some} of {files} to be read ({})", place.display())
             }
         }
     }
@@ -117,9 +148,16 @@ fn index_of(named: &[PathBuf]) -> IndexInfo {
 /// What can be told of trace files without a manifest.
 #[derive(Default, Serialize)]
 struct FileInfo {
+    #[serde(serialize_with = "terminal::path_as_text")]
     path: PathBuf,
+    /// Why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<String>,
     dialect: String,
+    /// Spans, instants and counters.
     events: u64,
+    /// Of those: spans, by their starts.
+    spans: u64,
     metadata: u64,
     processes: usize,
     threads: usize,
@@ -129,26 +167,41 @@ struct FileInfo {
     damage: Vec<String>,
 }
 
-fn of_files(files: &[PathBuf], json: bool, terminal: Terminal) -> anyhow::Result<()> {
-    let infos = files.iter().map(|path| of_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
+fn of_files(place: &Path, files: &[PathBuf], json: bool, terminal: Terminal) -> anyhow::Result<()> {
+    let infos: Vec<FileInfo> = files.iter().map(|path| of_file(path)).collect();
     let mut out = std::io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &infos)?;
         writeln!(out)?;
+    }
+    if infos.iter().all(|info| info.events == 0) {
+        return Err(weftline_index::run::no_events(place, files).into());
+    }
+    if json {
         return Ok(());
+    }
+    let unread = infos.iter().filter(|info| info.unreadable.is_some()).count() as u64;
+    if unread > 0 {
+        let (some, all) = (terminal::count(unread), terminal::counted(infos.len() as u64, "file", "files"));
+        writeln!(std::io::stderr(), "weft: {some} of {all} could not be read")?;
     }
     let paint = terminal.stdout();
     for info in &infos {
-        writeln!(out, "{}", paint.strong(&info.path.display().to_string()))?;
+        writeln!(out, "{}", paint.strong(&terminal::printable(&info.path.display().to_string())))?;
+        if let Some(why) = &info.unreadable {
+            writeln!(out, "  {}", paint.bad(&format!("could not be read: {why}")))?;
+            continue;
+        }
         let span = info.first_ns.zip(info.last_ns).map_or(0, |(first, last)| last.saturating_sub(first).max(0) as u64);
         writeln!(
             out,
-            "  {}; {} events and {} metadata lines of {} processes, {} threads, over {}",
+            "  {}; {} ({}) and {} of {}, {}, over {}",
             info.dialect,
-            terminal::count(info.events),
-            terminal::count(info.metadata),
-            info.processes,
-            info.threads,
+            terminal::counted(info.events, "event", "events"),
+            terminal::counted(info.spans, "span", "spans"),
+            terminal::counted(info.metadata, "metadata line", "metadata lines"),
+            terminal::counted(info.processes as u64, "process", "processes"),
+            terminal::counted(info.threads as u64, "thread", "threads"),
             terminal::time(span)
         )?;
         for (category, count) in &info.categories {
@@ -161,7 +214,7 @@ fn of_files(files: &[PathBuf], json: bool, terminal: Terminal) -> anyhow::Result
     Ok(())
 }
 
-fn of_file(path: &Path) -> anyhow::Result<FileInfo> {
+fn of_file(path: &Path) -> FileInfo {
     let mut info = FileInfo { path: path.to_owned(), ..FileInfo::default() };
     let mut threads = BTreeSet::new();
     let scanned = reader::scan_file(path, &mut |event| {
@@ -170,6 +223,7 @@ fn of_file(path: &Path) -> anyhow::Result<FileInfo> {
             return;
         }
         info.events += 1;
+        info.spans += u64::from(matches!(event.phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin));
         threads.insert((event.pid, event.tid));
         let category: &str = &event.cat;
         match info.categories.get_mut(category) {
@@ -180,14 +234,17 @@ fn of_file(path: &Path) -> anyhow::Result<FileInfo> {
         }
         if let Some(start) = event.start_ns {
             info.first_ns = Some(info.first_ns.map_or(start, |first: i64| first.min(start)));
-            let end = start + event.dur_ns.unwrap_or(0);
+            let end = start.saturating_add(event.dur_ns.unwrap_or(0));
             info.last_ns = Some(info.last_ns.map_or(end, |last: i64| last.max(end)));
         }
-    })
-    .with_context(|| format!("cannot read {}", path.display()))?;
+    });
+    let scanned = match scanned {
+        Ok(scanned) => scanned,
+        Err(error) => return FileInfo { unreadable: Some(error.source.to_string()), ..info },
+    };
     info.threads = threads.len();
     info.processes = threads.iter().map(|(pid, _)| pid).collect::<BTreeSet<_>>().len();
     info.dialect = scanned.dialect.to_string();
     info.damage = scanned.damage.flaws.iter().map(ToString::to_string).collect();
-    Ok(info)
+    info
 }

@@ -9,7 +9,7 @@ use anyhow::bail;
 use weftline_drain::{RecoverOptions, RecoverReport, WhyOpen};
 use weftline_format::files;
 use weftline_format::manifest::RUN_FILE;
-use weftline_standalone::{Published, leftovers};
+use weftline_session::{Published, leftovers};
 
 use crate::args::RecoverArgs;
 use crate::rundir::{self, Source};
@@ -106,7 +106,11 @@ fn tell(run: &Path, report: &RecoverReport, terminal: Terminal) -> anyhow::Resul
         writeln!(err, "weft: {}: nothing to recover", run.display())?;
     }
     if report.events > 0 {
-        let what = format!("{} events of {} processes recovered", terminal::count(report.events), report.images);
+        let what = format!(
+            "{} of {} recovered",
+            terminal::counted(report.events, "event", "events"),
+            terminal::counted(report.images, "process", "processes")
+        );
         writeln!(err, "weft: {}: {}", run.display(), terminal.stderr().good(&what))?;
     }
     for open in &report.open {
@@ -147,7 +151,10 @@ pub(crate) fn before_reading(run: &Path) -> Vec<String> {
     match weftline_drain::recover(run, &RecoverOptions::default()) {
         Ok(report) => {
             if report.events > 0 {
-                tell(&format!("{} events taken in that nobody had drained yet", terminal::count(report.events)));
+                tell(&format!(
+                    "{} taken in that nobody had drained yet",
+                    terminal::counted(report.events, "event", "events")
+                ));
             }
             for open in &report.open {
                 let what = format!(

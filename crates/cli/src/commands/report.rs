@@ -6,32 +6,74 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use weftline_analysis::findings::{self, Config};
+use weftline_analysis::findings::{self, Config, Verdict};
+use weftline_analysis::samples::Samples;
 use weftline_analysis::summary::{Question, Summary, view_tables};
-use weftline_format::manifest::SupervisorRecord;
-use weftline_index::{Filter, Run};
-use weftline_report::text::Paint;
-use weftline_report::{Fact, Report, csv, html, json, make, parquet, sqlite, text};
+use weftline_analysis::{AnalysisError, Table, pass};
+use weftline_index::{Filter, IndexError, Run};
+use weftline_report::{Report, csv, html, json, kept, make, parquet, sampled, sqlite, text};
 
 use crate::args::ReportArgs;
-use crate::terminal::{self, Terminal};
-use crate::{ledger, opening, rundir, summary};
+use crate::terminal::Terminal;
+use crate::{opening, rundir};
 
 /// Runs the verb.
 pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let (question, config) = (question(args), config(args)?);
-    let run = opening::open(&args.open)?;
+    let Answered { run, told, answer, verdict, views } = match answered(args, &question, &config) {
+        // Found out only when it was half read: it is gone by now, and the next one is built from the traces.
+        Err(error) if is_damaged_index(&error) => answered(args, &question, &config)?,
+        other => other?,
+    };
     let shown = opening::named(&args.open)?;
-    let title = shown.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
-    let answer = Summary::of(&run, &question)?;
-    let views = view_tables(&run, &question)?;
-    let verdict = if args.no_findings { findings::Verdict::default() } else { findings::findings(&run, &config)? };
-    let mut report = make::report(&title, &run, &answer, views, &verdict);
-    add_coverage(&mut report, &run);
-    write(&report, args, terminal)?;
+    let runs: Vec<String> = shown.iter().map(|path| path.display().to_string()).collect();
+    if let [path] = shown.as_slice()
+        && rundir::is_run(path)
+        && asks_all(args)
+    {
+        kept::write(path, rundir::size_of(path), &verdict);
+    }
+    // A page may turn out to be damaged when it is read.
+    if !told {
+        opening::tell_refused(&run)?;
+    }
+    let mut report = make::report(&runs, &run, &answer, views, &verdict);
+    sampled::add(&mut report, &run, &answer, &Samples::of(&run, &question.window(&run))?);
+    match &args.explain {
+        Some(rule) => explain(&report, rule, terminal)?,
+        None => write(&report, args, terminal)?,
+    }
     let gate = args.fail_on.map(findings::Severity::from);
     let failed = gate.is_some_and(|gate| verdict.worst().is_some_and(|worst| worst >= gate));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// All that a report is made of.
+struct Answered {
+    run: Run,
+    /// It was said why there is no index.
+    told: bool,
+    answer: Summary,
+    verdict: Verdict,
+    views: Vec<(String, Table)>,
+}
+
+fn answered(args: &ReportArgs, question: &Question, config: &Config) -> anyhow::Result<Answered> {
+    let run = opening::open(&args.open)?;
+    let told = run.refused().is_some();
+    let (answer, verdict) = pass::report(&run, question, (!args.no_findings).then_some(config))?;
+    let views = view_tables(&run, question)?;
+    Ok(Answered { run, told, answer, verdict, views })
+}
+
+fn is_damaged_index(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(AnalysisError::Index(IndexError::Damaged { .. })))
+}
+
+/// Whether a report is about the whole run, by the rules that everybody has.
+fn asks_all(args: &ReportArgs) -> bool {
+    let whole = args.from.is_none() && args.to.is_none() && args.condition.is_none() && args.open.group.is_empty();
+    whole && !args.no_findings && args.set.is_empty() && args.rules.is_empty()
 }
 
 fn question(args: &ReportArgs) -> Question {
@@ -60,38 +102,29 @@ fn config(args: &ReportArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// What only the supervisors know: events that were lost, and how much of the I/O was seen.
-fn add_coverage(report: &mut Report, run: &Run) {
-    let runs = run.parts().iter().map(|part| part.base.as_path()).filter(|base| rundir::is_run(base));
-    for base in runs {
-        let (records, _) = SupervisorRecord::read_all(base);
-        if records.is_empty() {
-            continue;
-        }
-        let totals = summary::Totals::of(&records);
-        let mut list = |name, label, value: serde_json::Value, sentences: &[String], alarming| {
-            if !sentences.is_empty() {
-                let shown = terminal::printable(&sentences.join("; "));
-                report.facts.push(Fact { name, label, value, shown, alarming });
-            }
-        };
-        list("not_traced", "not traced", serde_json::json!(totals.failures), &totals.failures, true);
-        let ledger = ledger::ledger(&records);
-        let unseen: Vec<String> = ledger.unseen.iter().map(ledger::Unseen::sentence).collect();
-        let uncounted = ledger.uncounted().next().is_some();
-        list("unseen", "unseen", serde_json::json!(ledger.unseen), &unseen, uncounted);
-        let lost = totals.lost();
-        let shown = if lost == 0 {
-            "nothing".to_owned()
-        } else {
-            format!("{} events; weft check tells why", terminal::count(lost))
-        };
-        report.facts.push(Fact { name: "lost_events", label: "lost", value: lost.into(), shown, alarming: lost > 0 });
-        let (read, written) = ledger.percent();
-        let value = serde_json::json!({ "read": read, "written": written });
-        let shown = summary::coverage(&ledger);
-        report.facts.push(Fact { name: "coverage_percent", label: "coverage", value, shown, alarming: false });
+/// Prints the findings of a rule in full.
+fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()> {
+    let mut known = findings::rules().iter().map(|info| info.id);
+    let found: Vec<_> = report.findings.iter().filter(|finding| finding.rule == rule).collect();
+    let mut out = std::io::stdout().lock();
+    for finding in &found {
+        writeln!(out, "{}", text::explanation(finding, &report.runs, columns(), &terminal.stdout()))?;
     }
+    match found.is_empty() {
+        false => Ok(()),
+        true if known.any(|id| id == rule) => {
+            writeln!(out, "{rule} found nothing in {}", report.title)?;
+            Ok(())
+        }
+        true => anyhow::bail!(
+            "there is no rule {rule}; docs/findings.md lists them, `weft report --json` those that found something"
+        ),
+    }
+}
+
+/// Columns of what is printed.
+fn columns() -> usize {
+    if std::io::stdout().is_terminal() { opening::width() } else { 120 }
 }
 
 /// Writes all forms that were asked for; the terminal's when none was.
@@ -119,22 +152,7 @@ fn write(report: &Report, args: &ReportArgs, terminal: Terminal) -> anyhow::Resu
         serde_json::to_writer_pretty(&mut out, &json::value(report))?;
         writeln!(out)?;
     } else if files.iter().all(Option::is_none) {
-        let width = if std::io::stdout().is_terminal() { opening::width() } else { 120 };
-        write!(out, "{}", text::text(report, width, &Painted(terminal.stdout())))?;
+        write!(out, "{}", text::text(report, columns(), &terminal.stdout()))?;
     }
     Ok(())
-}
-
-struct Painted(terminal::Paint);
-
-impl Paint for Painted {
-    fn strong(&self, text: &str) -> String {
-        self.0.strong(text)
-    }
-    fn dim(&self, text: &str) -> String {
-        self.0.dim(text)
-    }
-    fn bad(&self, text: &str) -> String {
-        self.0.bad(text)
-    }
 }

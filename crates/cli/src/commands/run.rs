@@ -1,5 +1,6 @@
 //! `weft run`: starts the program, drains its arenas while it runs, and tells what happened.
 
+mod conclusion;
 mod untraced;
 
 use std::ffi::{CString, OsStr, OsString};
@@ -29,7 +30,8 @@ use crate::args::{OnFull, RunArgs};
 use crate::signals::{self, Caught, ChildState, PidFile, Signals};
 use crate::terminal::Terminal;
 use crate::usage::Usage;
-use crate::{kernel, library, rundir, summary, terminal};
+use crate::{kernel, library, rundir, terminal};
+use conclusion::conclude;
 use untraced::Untraced;
 
 /// Runs the verb. Options that cannot be followed are an error before anything starts; whatever else goes wrong on our side, the program is run.
@@ -119,14 +121,18 @@ pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<Exit
     })
 }
 
+/// Whether the Python package records data loaders by itself: `0` says no.
+pub(crate) const AUTO_VARIABLE: &str = "WEFT_AUTO";
+
 /// Makes the run and all that must exist before the program starts; an error is wrong usage, [`Untraced`] is trouble of our own.
 fn prepare(args: &RunArgs) -> anyhow::Result<Result<Tracing, Untraced>> {
     let library = match library::find() {
         Err(error) if error.is::<Usage>() => return Err(error),
         found => found,
     };
-    let arguments = Arguments::unless(args.no_args);
-    let made = rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.share, arguments);
+    let arguments = Arguments::unless(args.privacy.no_args);
+    let made =
+        rundir::create(args.output.as_deref(), args.name.as_deref(), &args.command, args.privacy.share, arguments);
     let rundir::Created { directory: run, notice } = match made {
         Ok(created) => created,
         Err(error) if error.is::<Usage>() => return Err(error),
@@ -157,7 +163,9 @@ impl Tracing {
             span_usage: args.span_usage,
             wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
             place: args.arenas.into(),
-            arguments: Arguments::unless(args.no_args),
+            // Others cannot become somebody else without a setuid program, which the loader does not let us into.
+            other_users: args.privacy.share && rustix::process::geteuid().is_root(),
+            arguments: Arguments::unless(args.privacy.no_args),
             ..LiveOptions::default()
         };
         let live = Live::create(run, &live_options)?;
@@ -232,6 +240,9 @@ fn start(
     command.args(&args.command[1..]);
     if let Some(tracing) = tracing {
         command.env(LIVE_VARIABLE, &tracing.live_directory);
+        if args.no_auto {
+            command.env(AUTO_VARIABLE, "0");
+        }
         if !tracing.verdict.forbids_preload() {
             command.env("LD_PRELOAD", preload_value(&tracing.library));
         }
@@ -307,7 +318,7 @@ fn sample(run: &Path, child: u32, args: &RunArgs) -> Option<Sampling> {
         stage: None,
         peer: None,
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        arguments: Arguments::unless(args.no_args),
+        arguments: Arguments::unless(args.privacy.no_args),
     };
     Sampling::spawn(options, QUIET.min(args.sample)).inspect_err(|error| say(&format!("no samples: {error}"))).ok()
 }
@@ -365,27 +376,4 @@ fn exit_of(state: ChildState) -> Exit {
         ChildState::Exited(code) => Exit { code: Some(code), ..Exit::default() },
         ChildState::Running | ChildState::Stopped => Exit::default(),
     }
-}
-
-fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, terminal: Terminal) {
-    let lost: u64 = record.processes.iter().flat_map(|process| process.drops.values()).sum();
-    let paint = terminal.stderr();
-    if args.quiet {
-        if let Some(why) = &record.failure {
-            say(&paint.bad(&format!("the program ran untraced: {why}")));
-        }
-        if lost > 0 {
-            say(&paint.bad(&format!("{lost} events were lost; `weft check {}` tells why", run.display())));
-        }
-        return;
-    }
-    let shown = match args.output {
-        Some(_) => run.display().to_string(),
-        None => std::env::current_dir()
-            .ok()
-            .and_then(|cwd| run.strip_prefix(cwd).ok().map(|run| run.display().to_string()))
-            .unwrap_or_else(|| run.display().to_string()),
-    };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], paint);
-    let _ = write!(std::io::stderr(), "\n{text}");
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use weftline_drain::glance::window::{Frame, Window};
 use weftline_drain::glance::{RunState, Seen};
 use weftline_drain::{DrainError, Glance};
 use weftline_format::manifest::RECORD_DIR;
@@ -19,7 +20,6 @@ use crate::top::picture::{Picture, State};
 use crate::top::screen::{self, Screen};
 use crate::top::usage::Sampler;
 use crate::top::view::{View, Wish, keys};
-use crate::top::window::{Frame, Window};
 
 /// Calls and files are those of so long.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -51,17 +51,20 @@ pub(crate) fn execute(args: &TopArgs, terminal: Terminal) -> anyhow::Result<Exit
 /// The newest run that somebody records into; else the newest one, to say why it cannot be watched.
 fn newest_in_progress() -> anyhow::Result<PathBuf> {
     let newest = rundir::newest()?;
+    // One that has only just been started is not open yet.
+    let begins = !newest.join(RECORD_DIR).exists();
+    Ok(if begins { newest } else { newest_open(Path::new(rundir::RUNS))?.unwrap_or(newest) })
+}
+
+/// The run of a directory that was begun last, among those that somebody records into.
+fn newest_open(runs: &Path) -> std::io::Result<Option<PathBuf>> {
     let is_open = |run: &Path| {
         std::fs::read_dir(run.join(RECORD_DIR)).is_ok_and(|entries| {
             entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "live"))
         })
     };
-    let mut open: Vec<PathBuf> =
-        std::fs::read_dir(rundir::RUNS)?.flatten().map(|entry| entry.path()).filter(|run| is_open(run)).collect();
-    open.sort();
-    // One that has only just been started is not open yet.
-    let begins = !newest.join(RECORD_DIR).exists();
-    Ok(if begins { newest } else { open.pop().unwrap_or(newest) })
+    let runs = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
+    Ok(rundir::newest_of(runs.filter(|run| is_open(run))))
 }
 
 fn open(run: &Path) -> anyhow::Result<Glance> {
@@ -168,13 +171,13 @@ fn text(picture: &Picture, paint: Paint) -> String {
         State::Ended => "ended",
     };
     let mut out = format!(
-        "{}  {state}, {}\n{} processes, {} ended; {} events/s, {:.0}% of them seen; {} dropped\n",
+        "{}  {state}, {}\n{}, {} ended; {} events/s, {} of them seen; {} dropped\n",
         paint.strong(&terminal::printable(&picture.run)),
         terminal::time(picture.elapsed_ns),
-        picture.running,
+        terminal::counted(picture.running as u64, "process", "processes"),
         terminal::count(picture.ended),
         terminal::count(picture.events_per_second.round() as u64),
-        (picture.share_seen * 100.0).floor(),
+        terminal::percent_floor(picture.share_seen),
         terminal::count(dropped)
     );
     for note in &picture.notes {
@@ -185,7 +188,7 @@ fn text(picture: &Picture, paint: Paint) -> String {
         vec![
             terminal::printable(&process.name),
             process.pid.to_string(),
-            process.cpu_percent.map_or("-".into(), |percent| format!("{percent:.1}")),
+            process.cpu_percent.map_or("-".into(), terminal::tenths),
             process.rss_bytes.map_or("-".into(), terminal::bytes),
             per_second(process.read()),
             per_second(process.write()),
@@ -197,7 +200,7 @@ fn text(picture: &Picture, paint: Paint) -> String {
         let hot = list.iter().take(ROWS).map(|heat| {
             vec![
                 terminal::printable(&heat.name),
-                format!("{:.1}%", heat.time_share * 100.0),
+                terminal::percent(heat.time_share),
                 terminal::count(heat.per_second.round() as u64),
                 per_second(heat.read_bytes_per_second),
                 per_second(heat.write_bytes_per_second),
@@ -291,4 +294,22 @@ fn show(
         screen.draw(&draw(picture, view, size.0, size.1, paint))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the runs that go on, the one that began last, whatever it is called.
+    #[test]
+    fn the_newest_open_run_is_watched() {
+        let place = tempfile::tempdir().expect("a directory");
+        let runs = [("b", 1), ("a", 2), ("c", 3)].map(|(name, ns)| rundir::tests::begun(place.path(), name, ns));
+        assert_eq!(newest_open(place.path()).expect("listed"), None);
+        for run in &runs[..2] {
+            std::fs::create_dir(run.join(RECORD_DIR)).expect("made");
+            std::fs::write(run.join(RECORD_DIR).join("n-1-2.live"), "{}").expect("written");
+        }
+        assert_eq!(newest_open(place.path()).expect("listed").as_ref(), Some(&runs[1]));
+    }
 }

@@ -13,7 +13,7 @@ use crate::args::{FlagKind, WeaveArgs};
 use crate::terminal;
 use crate::usage::Usage;
 use crate::weaving::compiler::{self, Compiler};
-use crate::weaving::flags::{self, Wishes};
+use crate::weaving::flags::{self, WeaveOptions};
 use crate::weaving::line::{self, Linking, Work};
 use crate::weaving::setup;
 
@@ -28,11 +28,11 @@ pub(crate) fn execute(args: &WeaveArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let wishes = Wishes { abi: args.abi, rules: rules(args.rules.as_deref())?, all: args.all.unwrap_or(0) };
+    let options = WeaveOptions { abi: args.abi, rules: rules(args.rules.as_deref())?, all: args.all.unwrap_or(0) };
     if let Some(kind) = args.print_flags {
-        return print(kind, &args.command, &wishes);
+        return print(kind, &args.command, &options);
     }
-    Ok(compile(&args.command, &wishes))
+    Ok(compile(&args.command, &options))
 }
 
 /// The list of rules by its full path: builds change directories.
@@ -44,7 +44,7 @@ fn rules(given: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// Prints flags for builds that do not want a command before their compiler.
-fn print(kind: FlagKind, command: &[OsString], wishes: &Wishes) -> anyhow::Result<ExitCode> {
+fn print(kind: FlagKind, command: &[OsString], options: &WeaveOptions) -> anyhow::Result<ExitCode> {
     let default = [OsString::from("clang")];
     let Compiler::Clang { program, llvm } = compiler::identify(if command.is_empty() { &default } else { command })?
     else {
@@ -52,10 +52,10 @@ fn print(kind: FlagKind, command: &[OsString], wishes: &Wishes) -> anyhow::Resul
     };
     let mut words = Vec::new();
     if kind != FlagKind::Link {
-        words.extend(flags::compiling(&flags::plugin(&program, &llvm)?, wishes));
+        words.extend(flags::compiling(&flags::plugin(&program, &llvm)?, options));
     }
     if kind != FlagKind::Compile {
-        words.extend(flags::linking(wishes.abi, Linking::Dynamic, false)?);
+        words.extend(flags::linking(options.abi, Linking::Dynamic, false)?);
     }
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     writeln!(std::io::stdout(), "{}", words.join(" "))?;
@@ -70,8 +70,8 @@ fn quoted(word: &OsStr) -> String {
 }
 
 /// Becomes the compiler. Returns only when that failed, with the exit code that a shell would give.
-fn compile(command: &[OsString], wishes: &Wishes) -> ExitCode {
-    let words = match woven(command, wishes) {
+fn compile(command: &[OsString], options: &WeaveOptions) -> ExitCode {
+    let words = match woven(command, options) {
         Ok(words) => words,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weft: {}", terminal::chain(&error));
@@ -97,7 +97,7 @@ struct Words {
     files: Vec<PathBuf>,
 }
 
-fn woven(command: &[OsString], wishes: &Wishes) -> anyhow::Result<Words> {
+fn woven(command: &[OsString], options: &WeaveOptions) -> anyhow::Result<Words> {
     let arguments = command[1..].to_vec();
     // `ccache clang -c a.c`: the compiler's name is no file of the command line.
     let behind = compiler::position(command);
@@ -110,7 +110,7 @@ fn woven(command: &[OsString], wishes: &Wishes) -> anyhow::Result<Words> {
             // Somebody has put the flags in already: `weft_weave` of CMake, `--print-flags`. Twice would be an error.
             let needs_plugin = work.compiles && !arguments.iter().any(|word| flags::loads_plugin(word));
             let plugin = if needs_plugin { Some(flags::plugin(&program, &llvm)?) } else { None };
-            with_flags(arguments, behind, work, plugin, wishes)
+            with_flags(arguments, behind, work, plugin, options)
         }
         Compiler::Gcc => {
             if work.compiles {
@@ -131,16 +131,16 @@ fn with_flags(
     behind: usize,
     work: Work,
     plugin: Option<PathBuf>,
-    wishes: &Wishes,
+    options: &WeaveOptions,
 ) -> anyhow::Result<Words> {
-    let library = flags::linking(wishes.abi, work.links, work.files_from.is_none())?;
+    let library = flags::linking(options.abi, work.links, work.files_from.is_none())?;
     let at = work.files_from.map_or(arguments.len(), |at| at + behind);
     arguments.splice(at..at, library);
     let mut files = Vec::new();
     if let Some(plugin) = plugin {
-        arguments.splice(behind..behind, flags::compiling(&plugin, wishes));
+        arguments.splice(behind..behind, flags::compiling(&plugin, options));
         files.push(plugin);
-        files.extend(wishes.rules.clone());
+        files.extend(options.rules.clone());
     }
     Ok(Words { arguments, files })
 }

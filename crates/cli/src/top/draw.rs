@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::picture::{Heat, Picture, Process, State};
 use super::view::{Sort, View};
-use crate::terminal::{Paint, count, printable, time};
+use crate::terminal::{Paint, count, percent, percent_floor, printable, tenths, time};
 
 /// Columns that the command must have; others give way for it.
 const LEAST_NAME: usize = 12;
@@ -77,13 +77,13 @@ fn heading(picture: &Picture, view: &View, lines: &mut Lines, paint: Paint) {
         State::Ended => "  ENDED: this is the last picture",
     };
     let paused = if view.paused { "  PAUSED" } else { "" };
-    let told = format!("  {}{state}{paused}", clock(picture.elapsed_ns));
+    let told = format!("  {}{state}{paused}", time(picture.elapsed_ns));
     let name = cut_left(&printable(&picture.run), lines.width.saturating_sub(10 + columns(&told)).max(8));
     lines.push(&format!("weft top  {name}{told}"), |text| paint.strong(text));
     let ended = if picture.ended > 0 { format!(", {} ended", count(picture.ended)) } else { String::new() };
     let some = if picture.running == 1 { "process" } else { "processes" };
     let seen = if picture.share_seen < 0.995 {
-        format!(" ({:.0}% seen)", (picture.share_seen * 100.0).floor())
+        format!(" ({} seen)", percent_floor(picture.share_seen))
     } else {
         String::new()
     };
@@ -132,7 +132,7 @@ const COLUMNS: [Column; 6] = [
         name: "CPU%",
         sort: Some(Sort::Cpu),
         width: 6,
-        shown: |process| process.cpu_percent.map_or("-".into(), |percent| format!("{percent:.1}")),
+        shown: |process| process.cpu_percent.map_or("-".into(), tenths),
     },
     Column {
         name: "RSS",
@@ -213,8 +213,7 @@ fn hot(heading: &str, list: &[Heat], height: usize, is_path: bool, lines: &mut L
     lines.push(&format!("{titles}{heading}"), |text| paint.strong(text));
     let mut used = 1;
     for heat in list.iter().take(height - 1) {
-        let mut text =
-            format!("{:>6} {:>7} ", format!("{:.1}%", heat.time_share * 100.0), short(heat.per_second, 1000.0));
+        let mut text = format!("{:>6} {:>7} ", percent(heat.time_share), short(heat.per_second, 1000.0));
         if wide {
             let (read, write) = (short(heat.read_bytes_per_second, 1024.0), short(heat.write_bytes_per_second, 1024.0));
             text.push_str(&format!("{read:>7} {write:>7} "));
@@ -244,17 +243,6 @@ fn footer(picture: &Picture, view: &View, lines: &mut Lines, paint: Paint) {
     lines.push(&format!("{filter}{keys}"), |text| paint.dim(text));
 }
 
-/// `4.2 s`, then `1 h 02 min 03 s`.
-fn clock(ns: u64) -> String {
-    match ns {
-        0..60_000_000_000 => format!("{:.1} s", ns as f64 / 1e9),
-        60_000_000_000..3_600_000_000_000 => {
-            format!("{} min {:02} s", ns / 60_000_000_000, ns / 1_000_000_000 % 60)
-        }
-        _ => time(ns),
-    }
-}
-
 /// `0`, `532`, `1.2K`, `340M`: at most five columns.
 pub(super) fn short(value: f64, step: f64) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
@@ -266,11 +254,7 @@ pub(super) fn short(value: f64, step: f64) -> String {
     }
     let (digits, unit_name) = (usize::from(unit > 0 && value < 99.95), UNITS[unit]);
     // What happens less than once a second is not nothing.
-    if unit == 0 && value > 0.0 && value < 0.95 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.digits$}{unit_name}")
-    }
+    if unit == 0 && value > 0.0 && value < 0.95 { tenths(value) } else { format!("{value:.digits$}{unit_name}") }
 }
 
 /// Columns that a text takes on a terminal.

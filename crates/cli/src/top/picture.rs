@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
+use weftline_drain::glance::window::{Hot, Window};
 use weftline_drain::glance::{ProcessState, RunState, Seen};
 
 use super::usage::Usage;
-use super::window::{Hot, Window};
 
 /// Calls, and files, that are kept for drawing: more than the tallest terminal shows.
 const MOST_HOT: usize = 200;
@@ -159,7 +159,7 @@ impl Heat {
         Heat {
             name: hot.name.to_string(),
             time_share: rate(hot.activity.time_ns, covered_ns) / 1e9,
-            per_second: rate(hot.activity.count, covered_ns),
+            per_second: rate(hot.activity.calls, covered_ns),
             read_bytes_per_second: rate(hot.activity.read_bytes, covered_ns),
             write_bytes_per_second: rate(hot.activity.write_bytes, covered_ns),
         }

@@ -94,7 +94,7 @@ impl Sink for Taken {
         }
     }
 
-    fn fact(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
+    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
 }
 
 #[cfg(test)]

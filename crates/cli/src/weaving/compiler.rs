@@ -130,37 +130,37 @@ fn wrapped(name: &OsStr, program: &Path) -> anyhow::Result<Compiler> {
     let words = asked.with_context(|| format!("cannot start {}", name.display()))?.stdout;
     let words = String::from_utf8_lossy(&words).into_owned();
     match told(&words) {
-        Told::Clang { major, directory } => {
+        Version::Clang { major, directory } => {
             let beside = [format!("clang-{major}"), "clang".to_owned()];
             let real = beside.iter().find_map(|name| Path::new(&directory?).join(name).canonicalize().ok());
             clang(real.with_context(|| {
                 format!("{} is a clang, but does not say where it lies; name that clang itself", program.display())
             })?)
         }
-        Told::Gcc => Ok(Compiler::Gcc),
-        Told::Other => bail!("{} is neither clang nor gcc: `weft weave` cannot weave with it", program.display()),
+        Version::Gcc => Ok(Compiler::Gcc),
+        Version::Other => bail!("{} is neither clang nor gcc: `weft weave` cannot weave with it", program.display()),
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Told<'a> {
+enum Version<'a> {
     Clang { major: &'a str, directory: Option<&'a str> },
     Gcc,
     Other,
 }
 
 /// What `--version` tells.
-fn told(words: &str) -> Told<'_> {
+fn told(words: &str) -> Version<'_> {
     // Vendors of other clangs put their name before the word: their LLVM is not that of the release with the number.
     let first = words.lines().next().unwrap_or_default();
     let ours =
         ["", "Debian ", "Ubuntu "].iter().find_map(|vendor| first.strip_prefix(vendor)?.strip_prefix("clang version "));
     if let Some(version) = ours {
         let major = version.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
-        return Told::Clang { major, directory: words.lines().find_map(|line| line.strip_prefix("InstalledDir: ")) };
+        return Version::Clang { major, directory: words.lines().find_map(|line| line.strip_prefix("InstalledDir: ")) };
     }
     // What gcc's `--version` says, and no other program of the GNU project.
-    if words.contains("see the source for copying conditions") { Told::Gcc } else { Told::Other }
+    if words.contains("see the source for copying conditions") { Version::Gcc } else { Version::Other }
 }
 
 #[cfg(test)]
@@ -185,22 +185,25 @@ mod tests {
 
     #[test]
     fn compilers_say_who_they_are() {
-        let clang = |major, directory| Told::Clang { major, directory };
+        let clang = |major, directory| Version::Clang { major, directory };
         for (words, expected) in [
             (
                 "Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu\nThread model: posix\nInstalledDir: /usr/lib/llvm-19/bin\n",
                 clang("19", Some("/usr/lib/llvm-19/bin")),
             ),
             ("clang version 17.0.6 (Fedora 17.0.6-2.fc39)\nTarget: x86_64-redhat-linux-gnu\n", clang("17", None)),
-            ("AMD clang version 17.0.0 (https://github.com/RadeonOpenCompute/llvm-project roc-6.0.2)\n", Told::Other),
-            ("Apple clang version 15.0.0 (clang-1500.3.9.4)\n", Told::Other),
+            (
+                "AMD clang version 17.0.0 (https://github.com/RadeonOpenCompute/llvm-project roc-6.0.2)\n",
+                Version::Other,
+            ),
+            ("Apple clang version 15.0.0 (clang-1500.3.9.4)\n", Version::Other),
             (
                 "gcc (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\nThis is free software; see the source for copying conditions.  There is NO\n",
-                Told::Gcc,
+                Version::Gcc,
             ),
-            ("true (GNU coreutils) 9.1\nCopyright (C) 2022 Free Software Foundation, Inc.\n", Told::Other),
-            ("Intel(R) oneAPI DPC++/C++ Compiler 2024.0.0\n", Told::Other),
-            ("", Told::Other),
+            ("true (GNU coreutils) 9.1\nCopyright (C) 2022 Free Software Foundation, Inc.\n", Version::Other),
+            ("Intel(R) oneAPI DPC++/C++ Compiler 2024.0.0\n", Version::Other),
+            ("", Version::Other),
         ] {
             assert_eq!(told(words), expected, "{words}");
         }

@@ -26,7 +26,7 @@ const DROP_IN_PLACES: [&str; 3] = ["../lib/weftline/compat/lib", "../lib", ""];
 
 /// What the user wants woven.
 #[derive(Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct WeaveOptions {
     pub(crate) abi: WeaveAbi,
     pub(crate) rules: Option<PathBuf>,
     /// Functions with at least so many instructions; 0: only what is annotated or named by a rule.
@@ -98,7 +98,7 @@ pub(crate) fn loads_plugin(word: &OsStr) -> bool {
 }
 
 /// Flags for what is compiled.
-pub(crate) fn compiling(plugin: &Path, wishes: &Wishes) -> Vec<OsString> {
+pub(crate) fn compiling(plugin: &Path, options: &WeaveOptions) -> Vec<OsString> {
     let with = |begin: &str, path: &Path| -> OsString {
         let mut flag = OsString::from(begin);
         flag.push(path);
@@ -109,12 +109,12 @@ pub(crate) fn compiling(plugin: &Path, wishes: &Wishes) -> Vec<OsString> {
         vec![with("-fpass-plugin=", plugin), "-Xclang".into(), "-load".into(), "-Xclang".into(), plugin.into()];
     // By -Xclang: a plain -mllvm also reaches the assembler and the linker's LTO, which know nothing of the plugin.
     let mut option = |flag: OsString| flags.extend(["-Xclang".into(), "-mllvm".into(), "-Xclang".into(), flag]);
-    option(format!("-weft-weave-abi={}", wishes.abi.name()).into());
-    if let Some(rules) = &wishes.rules {
+    option(format!("-weft-weave-abi={}", options.abi.name()).into());
+    if let Some(rules) = &options.rules {
         option(with("-weft-weave-rules=", rules));
     }
-    if wishes.all > 0 {
-        option(format!("-weft-weave-all={}", wishes.all).into());
+    if options.all > 0 {
+        option(format!("-weft-weave-all={}", options.all).into());
     }
     flags
 }

@@ -16,7 +16,7 @@ use super::Usage;
 const UNLIMITED: u64 = 1 << 62;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     CpuStat,
     CpuMax,
     MemoryCurrent,
@@ -42,42 +42,42 @@ enum Kind {
     Serviced1,
 }
 
-const VERSION_2: [(&str, Kind); 13] = [
-    ("cpu.stat", Kind::CpuStat),
-    ("cpu.max", Kind::CpuMax),
-    ("memory.current", Kind::MemoryCurrent),
-    ("memory.max", Kind::MemoryMax),
-    ("memory.peak", Kind::MemoryPeak),
-    ("memory.stat", Kind::MemoryStat),
-    ("memory.events", Kind::MemoryEvents),
-    ("memory.swap.current", Kind::SwapCurrent),
-    ("io.stat", Kind::IoStat),
-    ("pids.current", Kind::Tasks),
-    ("cpu.pressure", Kind::CpuPressure),
-    ("memory.pressure", Kind::MemoryPressure),
-    ("io.pressure", Kind::IoPressure),
+const VERSION_2: [(&str, FileKind); 13] = [
+    ("cpu.stat", FileKind::CpuStat),
+    ("cpu.max", FileKind::CpuMax),
+    ("memory.current", FileKind::MemoryCurrent),
+    ("memory.max", FileKind::MemoryMax),
+    ("memory.peak", FileKind::MemoryPeak),
+    ("memory.stat", FileKind::MemoryStat),
+    ("memory.events", FileKind::MemoryEvents),
+    ("memory.swap.current", FileKind::SwapCurrent),
+    ("io.stat", FileKind::IoStat),
+    ("pids.current", FileKind::Tasks),
+    ("cpu.pressure", FileKind::CpuPressure),
+    ("memory.pressure", FileKind::MemoryPressure),
+    ("io.pressure", FileKind::IoPressure),
 ];
 
-const VERSION_1: [(&str, &str, Kind); 14] = [
-    ("cpuacct", "cpuacct.usage", Kind::Usage1),
-    ("cpuacct", "cpuacct.stat", Kind::Stat1),
-    ("cpu", "cpu.stat", Kind::Throttling1),
-    ("cpu", "cpu.cfs_quota_us", Kind::Quota1),
-    ("cpu", "cpu.cfs_period_us", Kind::Period1),
-    ("memory", "memory.usage_in_bytes", Kind::MemoryCurrent),
-    ("memory", "memory.limit_in_bytes", Kind::MemoryMax),
-    ("memory", "memory.max_usage_in_bytes", Kind::MemoryPeak),
-    ("memory", "memory.stat", Kind::MemoryStat1),
-    ("memory", "memory.memsw.usage_in_bytes", Kind::MemoryAndSwap1),
-    ("memory", "memory.oom_control", Kind::OomControl1),
-    ("blkio", "blkio.throttle.io_service_bytes", Kind::ServiceBytes1),
-    ("blkio", "blkio.throttle.io_serviced", Kind::Serviced1),
-    ("pids", "pids.current", Kind::Tasks),
+const VERSION_1: [(&str, &str, FileKind); 14] = [
+    ("cpuacct", "cpuacct.usage", FileKind::Usage1),
+    ("cpuacct", "cpuacct.stat", FileKind::Stat1),
+    ("cpu", "cpu.stat", FileKind::Throttling1),
+    ("cpu", "cpu.cfs_quota_us", FileKind::Quota1),
+    ("cpu", "cpu.cfs_period_us", FileKind::Period1),
+    ("memory", "memory.usage_in_bytes", FileKind::MemoryCurrent),
+    ("memory", "memory.limit_in_bytes", FileKind::MemoryMax),
+    ("memory", "memory.max_usage_in_bytes", FileKind::MemoryPeak),
+    ("memory", "memory.stat", FileKind::MemoryStat1),
+    ("memory", "memory.memsw.usage_in_bytes", FileKind::MemoryAndSwap1),
+    ("memory", "memory.oom_control", FileKind::OomControl1),
+    ("blkio", "blkio.throttle.io_service_bytes", FileKind::ServiceBytes1),
+    ("blkio", "blkio.throttle.io_serviced", FileKind::Serviced1),
+    ("pids", "pids.current", FileKind::Tasks),
 ];
 
 #[derive(Debug)]
 pub(super) struct Files {
-    files: Vec<(Kind, Kept)>,
+    files: Vec<(FileKind, Kept)>,
 }
 
 impl Files {
@@ -126,9 +126,9 @@ impl Files {
             readable = true;
             let single = || words(text).next().and_then(number);
             match kind {
-                Kind::Quota1 => quota = single(),
-                Kind::Period1 => period = single(),
-                Kind::MemoryAndSwap1 => with_swap = single(),
+                FileKind::Quota1 => quota = single(),
+                FileKind::Period1 => period = single(),
+                FileKind::MemoryAndSwap1 => with_swap = single(),
                 _ => read_into(&mut usage, *kind, text),
             }
         }
@@ -147,13 +147,13 @@ impl Files {
     }
 }
 
-fn read_into(usage: &mut Usage, kind: Kind, text: &[u8]) {
+fn read_into(usage: &mut Usage, kind: FileKind, text: &[u8]) {
     let single = || words(text).next().and_then(number);
     let table =
         |wanted: &str| lines(text).filter_map(keyed).find(|(key, _)| *key == wanted.as_bytes()).map(|(_, value)| value);
     let micros = |wanted: &str| table(wanted).map(|us| us.saturating_mul(1000));
     match kind {
-        Kind::CpuStat => {
+        FileKind::CpuStat => {
             usage.cpu_ns = micros("usage_usec");
             usage.user_ns = micros("user_usec");
             usage.system_ns = micros("system_usec");
@@ -161,7 +161,7 @@ fn read_into(usage: &mut Usage, kind: Kind, text: &[u8]) {
             usage.throttled_periods = table("nr_throttled");
             usage.throttled_ns = micros("throttled_usec");
         }
-        Kind::CpuMax => {
+        FileKind::CpuMax => {
             let mut both = words(text).map(number);
             if let (Some(Some(quota)), Some(Some(period))) = (both.next(), both.next())
                 && period > 0
@@ -169,50 +169,50 @@ fn read_into(usage: &mut Usage, kind: Kind, text: &[u8]) {
                 usage.cpu_limit = Some(quota as f64 / period as f64);
             }
         }
-        Kind::MemoryCurrent => usage.memory_bytes = single(),
-        Kind::MemoryMax => usage.memory_limit_bytes = single().filter(|limit| *limit < UNLIMITED),
-        Kind::MemoryPeak => usage.memory_peak_bytes = single(),
-        Kind::MemoryStat => {
+        FileKind::MemoryCurrent => usage.memory_bytes = single(),
+        FileKind::MemoryMax => usage.memory_limit_bytes = single().filter(|limit| *limit < UNLIMITED),
+        FileKind::MemoryPeak => usage.memory_peak_bytes = single(),
+        FileKind::MemoryStat => {
             usage.anonymous_bytes = table("anon");
             usage.file_bytes = table("file");
         }
-        Kind::MemoryStat1 => {
+        FileKind::MemoryStat1 => {
             usage.anonymous_bytes = table("total_rss");
             usage.file_bytes = table("total_cache");
         }
-        Kind::MemoryEvents | Kind::OomControl1 => usage.oom_kills = table("oom_kill"),
-        Kind::SwapCurrent => usage.swap_bytes = single(),
-        Kind::Tasks => usage.tasks = single(),
-        Kind::IoStat => {
+        FileKind::MemoryEvents | FileKind::OomControl1 => usage.oom_kills = table("oom_kill"),
+        FileKind::SwapCurrent => usage.swap_bytes = single(),
+        FileKind::Tasks => usage.tasks = single(),
+        FileKind::IoStat => {
             let [read, written, reads, writes] =
                 ["rbytes", "wbytes", "rios", "wios"].map(|key| io_sum(text, key.as_bytes()));
             (usage.read_bytes, usage.write_bytes) = (Some(read), Some(written));
             (usage.read_operations, usage.write_operations) = (Some(reads), Some(writes));
         }
-        Kind::CpuPressure => usage.cpu_stall_ns = pressure::parse(text).some_ns,
-        Kind::MemoryPressure => usage.memory_stall_ns = pressure::parse(text).some_ns,
-        Kind::IoPressure => usage.io_stall_ns = pressure::parse(text).some_ns,
-        Kind::Usage1 => usage.cpu_ns = single(),
-        Kind::Stat1 => {
+        FileKind::CpuPressure => usage.cpu_stall_ns = pressure::parse(text).some_ns,
+        FileKind::MemoryPressure => usage.memory_stall_ns = pressure::parse(text).some_ns,
+        FileKind::IoPressure => usage.io_stall_ns = pressure::parse(text).some_ns,
+        FileKind::Usage1 => usage.cpu_ns = single(),
+        FileKind::Stat1 => {
             let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
             usage.user_ns = table("user").map(|ticks| ticks.saturating_mul(tick));
             usage.system_ns = table("system").map(|ticks| ticks.saturating_mul(tick));
         }
-        Kind::Throttling1 => {
+        FileKind::Throttling1 => {
             usage.periods = table("nr_periods");
             usage.throttled_periods = table("nr_throttled");
             usage.throttled_ns = table("throttled_time");
         }
-        Kind::ServiceBytes1 => {
+        FileKind::ServiceBytes1 => {
             (usage.read_bytes, usage.write_bytes) =
                 (Some(service_sum(text, b"Read")), Some(service_sum(text, b"Write")));
         }
-        Kind::Serviced1 => {
+        FileKind::Serviced1 => {
             (usage.read_operations, usage.write_operations) =
                 (Some(service_sum(text, b"Read")), Some(service_sum(text, b"Write")));
         }
         // Taken by `read`, which needs two of them at once.
-        Kind::Quota1 | Kind::Period1 | Kind::MemoryAndSwap1 => {}
+        FileKind::Quota1 | FileKind::Period1 | FileKind::MemoryAndSwap1 => {}
     }
 }
 

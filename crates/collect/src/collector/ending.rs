@@ -62,7 +62,7 @@ impl<C: Clock> Collector<C> {
             samples: 0,
             lost: BTreeMap::new(),
             processes: self.targets.followed,
-            not_followed: self.targets.crowd.outside(),
+            not_followed: self.targets.descriptors.outside(),
             told_ends: self.targets.told_ends,
             unseen_ends: self.targets.unseen_ends,
             unseen_ns: self.targets.unseen_ns,

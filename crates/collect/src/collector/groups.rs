@@ -1,7 +1,7 @@
 //! The control groups of followed processes: what a process may use, and whether it is throttled, is told by its group.
 
 use crate::cgroup::CgroupSampler;
-use crate::clock::Moment;
+use crate::clock::ClockReading;
 use crate::error::{CollectError, Result};
 use crate::follow::Group;
 use crate::roots::Roots;
@@ -15,14 +15,14 @@ const MOST: usize = 32;
 #[derive(Debug)]
 pub(super) struct Groups {
     samplers: Vec<CgroupSampler>,
-    last: Moment,
+    last: ClockReading,
 }
 
 impl Groups {
     /// The groups that were asked for by name.
-    pub(super) fn open(wishes: &[Group], roots: &Roots, now: Moment) -> Result<Groups> {
+    pub(super) fn open(options: &[Group], roots: &Roots, now: ClockReading) -> Result<Groups> {
         let mut samplers = Vec::new();
-        for group in wishes {
+        for group in options {
             if let Group::Path(path) = group {
                 samplers.push(CgroupSampler::open(roots, path).map_err(|error| CollectError::io(path, error))?);
             }
@@ -41,7 +41,7 @@ impl Groups {
     }
 
     /// Samples them when it is time.
-    pub(super) fn sample(&mut self, now: Moment, writer: &mut SampleWriter) {
+    pub(super) fn sample(&mut self, now: ClockReading, writer: &mut SampleWriter) {
         if now.steady_ns - self.last.steady_ns >= PERIOD_NS {
             let interval = now.since(&self.last);
             self.samplers.retain_mut(|group| group.sample(interval, writer).is_ok());

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::Options;
-use crate::clock::Moment;
+use crate::clock::ClockReading;
 use crate::energy::EnergySampler;
 use crate::gpu::{DeviceSampler, GpuSampler};
 use crate::host::HostSampler;
@@ -22,12 +22,12 @@ pub(super) struct Node {
     machine: HostSampler,
     energy: EnergySampler,
     devices: Vec<Box<dyn DeviceSampler>>,
-    last: Moment,
+    last: ClockReading,
     facts: Option<Receiver<Members>>,
 }
 
 impl Node {
-    pub(super) fn open(options: &Options, now: Moment) -> Node {
+    pub(super) fn open(options: &Options, now: ClockReading) -> Node {
         let roots = &options.roots;
         Node {
             machine: HostSampler::new(roots),
@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// Samples everything; `follows` says which processes a device is to tell of.
-    pub(super) fn sample(&mut self, now: Moment, follows: &dyn Fn(u32) -> bool, writer: &mut SampleWriter) {
+    pub(super) fn sample(&mut self, now: ClockReading, follows: &dyn Fn(u32) -> bool, writer: &mut SampleWriter) {
         let interval = now.since(&self.last);
         self.machine.sample(interval, writer);
         self.energy.sample(interval, writer);
@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Writes the facts once they are there.
-    pub(super) fn tell_facts(&mut self, at: &Moment, writer: &mut SampleWriter) {
+    pub(super) fn write_metadata(&mut self, at: &ClockReading, writer: &mut SampleWriter) {
         if let Some(facts) = self.facts.as_ref().and_then(|facts| facts.try_recv().ok()) {
             writer.host_fact("node", at.real_ns, &facts);
             self.facts = None;
@@ -58,7 +58,7 @@ impl Node {
     }
 
     /// Writes them at the end, if they come in time.
-    pub(super) fn tell_last_facts(&mut self, now: Moment, writer: &mut SampleWriter) {
+    pub(super) fn tell_last_facts(&mut self, now: ClockReading, writer: &mut SampleWriter) {
         if let Some(facts) = self.facts.take().and_then(|facts| facts.recv_timeout(LAST_WORD).ok()) {
             writer.host_fact("node", now.real_ns, &facts);
         }

@@ -9,8 +9,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weftline_format::identity;
 use weftline_format::secrets::Arguments;
 
-use super::crowd::Crowd;
-use crate::clock::{Clock, Moment};
+use super::descriptors::DescriptorBudget;
+use crate::clock::{Clock, ClockReading};
 use crate::exits::Exits;
 use crate::own::Own;
 use crate::process::{Identity, ProcessSampler};
@@ -28,7 +28,7 @@ struct Target {
     introduced: u32,
     /// Tells of its end; kept open for that alone.
     _end: Option<OwnedFd>,
-    last: Moment,
+    last: ClockReading,
     /// By the kernel's record of its end.
     told_cpu_ns: Option<u64>,
 }
@@ -48,10 +48,10 @@ pub(super) struct Targets {
     by_pid: BTreeMap<u32, Target>,
     roots: Roots,
     own: Own,
-    began: Moment,
+    began: ClockReading,
     /// How much of command lines is kept.
     arguments: Arguments,
-    pub(super) crowd: Crowd,
+    pub(super) descriptors: DescriptorBudget,
     exits: Hearing,
     /// Processes that were followed so far.
     pub(super) followed: u64,
@@ -66,8 +66,8 @@ impl Targets {
     pub(super) fn new(
         roots: &Roots,
         own: &Own,
-        began: Moment,
-        crowd: Crowd,
+        began: ClockReading,
+        descriptors: DescriptorBudget,
         exits: bool,
         arguments: Arguments,
     ) -> Targets {
@@ -77,7 +77,7 @@ impl Targets {
             own: own.clone(),
             began,
             arguments,
-            crowd,
+            descriptors,
             exits: if exits { Hearing::NotYet } else { Hearing::Deaf },
             told_ends: 0,
             followed: 0,
@@ -108,12 +108,12 @@ impl Targets {
         clock: &impl Clock,
         writer: &mut SampleWriter,
     ) -> std::io::Result<()> {
-        if self.crowd.is_full() {
+        if self.descriptors.is_full() {
             return Err(Errno::MFILE.into());
         }
         let mut sampler = ProcessSampler::open_keeping(&self.roots, pid, self.arguments)?;
         let end = if self.roots.own_pids() { end_of(pid)? } else { None };
-        if !self.crowd.has_room(ends) {
+        if !self.descriptors.has_room(ends) {
             return Err(Errno::MFILE.into());
         }
         if let Some(end) = &end {
@@ -131,7 +131,7 @@ impl Targets {
         if start_ns >= self.began.real_ns - TICK_NS {
             sampler.count_from_birth();
             let age = (now.real_ns - start_ns).max(0);
-            last = Moment { steady_ns: now.steady_ns - age, real_ns: now.real_ns - age };
+            last = ClockReading { steady_ns: now.steady_ns - age, real_ns: now.real_ns - age };
         }
         let introduced = sampler.execs();
         writer.introduce(self.introduction(sampler.identity(), now.real_ns));
@@ -139,12 +139,12 @@ impl Targets {
         sampler.sample(now.since(&last), writer)?;
         self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, told_cpu_ns: None });
         self.followed += 1;
-        self.crowd.let_in(pid);
+        self.descriptors.admit(pid);
         Ok(())
     }
 
     /// Samples all that were not sampled since `tick`; those that are gone.
-    pub(super) fn sample(&mut self, tick: &Moment, clock: &impl Clock, writer: &mut SampleWriter) -> Vec<u32> {
+    pub(super) fn sample(&mut self, tick: &ClockReading, clock: &impl Clock, writer: &mut SampleWriter) -> Vec<u32> {
         self.hear();
         let mut gone = Vec::new();
         let mut renamed = Vec::new();
@@ -172,10 +172,10 @@ impl Targets {
     }
 
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
-    pub(super) fn end(&mut self, pid: u32, now: Moment, writer: &mut SampleWriter) {
+    pub(super) fn end(&mut self, pid: u32, now: ClockReading, writer: &mut SampleWriter) {
         self.hear();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
-        self.crowd.someone_left();
+        self.descriptors.released();
         let at = now.since(&target.last);
         let seen = target.sampler.sample_last(at, writer).is_ok();
         let told = target.told_cpu_ns.filter(|_| !seen);

@@ -17,14 +17,6 @@ use crate::process::CpuClock;
 use crate::read::{Kept, number, words};
 use crate::roots::Roots;
 
-/// A second, after which all processes are looked at again: a pattern may match after an exec, a control group may be entered.
-const ROUND_NS: i64 = 1_000_000_000;
-/// Where the last pid stays as it is, all processes are listed so seldom: what was put at a pid of its choice (`clone3`'s `set_tid`, for
-/// restored checkpoints) does not show there.
-const QUIET_ROUND_NS: i64 = 10_000_000_000;
-/// A process that is younger is looked at every time: most exec right after they were forked.
-const YOUNG_NS: i64 = 2_000_000_000;
-
 /// What is known of a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
@@ -39,6 +31,18 @@ pub(super) struct Known {
     shown_at: Option<u64>,
 }
 
+impl Known {
+    /// A process that is younger than two seconds is looked at every time: most exec right after they were forked.
+    fn is_young(&self, now_ns: i64) -> bool {
+        now_ns - self.first_seen_ns < 2_000_000_000
+    }
+}
+
+/// A second, after which all processes are looked at again: a pattern may match after an exec, a control group may be entered.
+const ROUND_NS: i64 = 1_000_000_000;
+/// Where the last pid stays as it is, all processes are listed so seldom: what was put at a pid of its choice (`clone3`'s `set_tid`, for
+/// restored checkpoints) does not show there.
+const QUIET_ROUND_NS: i64 = 10_000_000_000;
 /// Whom to show of the processes that are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curiosity {
@@ -161,7 +165,7 @@ impl Table {
         };
         let mut shown = Look { proc: &self.proc, pid: 0, buffer: std::mem::take(&mut self.buffer) };
         for (pid, known) in &mut self.known {
-            let due = now_ns - known.first_seen_ns < YOUNG_NS || turn(*pid);
+            let due = known.is_young(now_ns) || turn(*pid);
             if !due || known.inert || followed.contains(pid) {
                 continue;
             }

@@ -85,7 +85,7 @@ impl DeviceSampler for Card {
     fn sample(&mut self, at: Interval, _followed: &dyn Fn(u32) -> bool, sink: &mut dyn Sink) {
         if !self.told {
             self.told = true;
-            sink.fact(Subject::Host, &self.name, at.end_ns, &[("model", Value::Text(&self.model))]);
+            sink.metadata(Subject::Host, &self.name, at.end_ns, &[("model", Value::Text(&self.model))]);
         }
         let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(8);
         let mut read = |file: &Kept| {

@@ -70,7 +70,7 @@ impl DeviceSampler for Library {
             if !card.told {
                 card.told = true;
                 let values = [("model", Value::Text(&card.model)), ("uuid", Value::Text(&card.uuid))];
-                sink.fact(Subject::Host, &card.name, at.end_ns, &values);
+                sink.metadata(Subject::Host, &card.name, at.end_ns, &values);
             }
             let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(10);
             if let Ok(busy) = device.utilization_rates() {

@@ -3,6 +3,11 @@
 use weftline_format::hash::path_hash;
 use weftline_format::line::LineBuf;
 
+use super::lanes::Lane;
+
+/// The name of the event that a process has ended.
+pub(super) const EXIT: &str = "exit";
+
 /// By which tracepoints an event was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -82,15 +87,46 @@ pub struct KernelEvent<'a> {
     pub request: Option<Request<'a>>,
 }
 
-impl KernelEvent<'_> {
+impl<'a> KernelEvent<'a> {
+    /// An event of which no more is known.
+    pub fn of(source: Source, name: &'a str, pid: u32, tid: u32) -> KernelEvent<'a> {
+        KernelEvent {
+            source,
+            name,
+            pid,
+            tid,
+            start_ns: 0,
+            end_ns: 0,
+            path: None,
+            second_path: None,
+            device: None,
+            fd: None,
+            size: None,
+            offset: None,
+            result: 0,
+            read: 0,
+            written: 0,
+            missed: 0,
+            request: None,
+        }
+    }
+
     /// The error, where it failed.
     pub fn errno(&self) -> Option<i32> {
         (-4095..0).contains(&self.result).then_some(-self.result as i32)
     }
 
-    /// Writes the event's line. `define` is asked for each path: whether this member of the file lacks the line that says which path
-    /// a hash means.
-    pub fn encode(&self, lines: &mut LineBuf, define: &mut dyn FnMut(u64) -> bool) {
+    /// Writes the event's line, in its lane where it has one. `define` is asked for each path, and for each lane of a process: whether this
+    /// member of the file lacks the line that says what a number means.
+    pub fn encode(&self, lines: &mut LineBuf, lane: Option<Lane>, define: &mut dyn FnMut(u64) -> bool) {
+        let tid = lane.map_or(self.tid, |lane| lane.tid);
+        if let Some(lane) = lane
+            && define(u64::from(self.pid) << 32 | u64::from(lane.tid))
+        {
+            let what = self.device.unwrap_or("io_uring");
+            let name = format!("{what}, request {}", lane.number + 1);
+            lines.metadata("thread_name", "PROCESS", self.pid, tid).arg_str("name", name.as_bytes()).finish();
+        }
         let mut hash = |path: &[u8], lines: &mut LineBuf| {
             let hash = path_hash(path);
             if define(hash) {
@@ -104,7 +140,10 @@ impl KernelEvent<'_> {
         if self.source == Source::Process {
             lines.instant(self.name, category, self.pid, self.tid, self.start_ns);
         } else {
-            lines.complete(self.name, category, self.pid, self.tid, self.start_ns, self.end_ns.max(self.start_ns));
+            lines.complete(self.name, category, self.pid, tid, self.start_ns, self.end_ns.max(self.start_ns));
+        }
+        if lane.is_some() {
+            lines.arg_u64("issued_by", u64::from(self.tid));
         }
         if let Some(device) = self.device {
             lines.arg_str("device", device.as_bytes());
@@ -153,23 +192,15 @@ mod tests {
     #[test]
     fn lines_say_what_happened() {
         let call = KernelEvent {
-            source: Source::Call,
-            name: "pread64",
-            pid: 7,
-            tid: 8,
             start_ns: 1_000_000,
             end_ns: 3_000_000,
             path: Some(b"/data/a"),
-            second_path: None,
-            device: None,
             fd: Some(3),
             size: Some(4096),
             offset: Some(8192),
             result: -5,
-            read: 0,
-            written: 0,
             missed: 4096,
-            request: None,
+            ..KernelEvent::of(Source::Call, "pread64", 7, 8)
         };
         let block = KernelEvent {
             source: Source::Block,
@@ -184,12 +215,13 @@ mod tests {
         };
         let mut lines = LineBuf::new();
         let mut defined = HashSet::new();
-        for event in [&call, &call, &block] {
-            event.encode(&mut lines, &mut |hash| defined.insert(hash));
+        let lane = Some(Lane { tid: 1 << 30, number: 2 });
+        for (event, lane) in [(&call, None), (&call, None), (&block, lane), (&block, lane)] {
+            event.encode(&mut lines, lane, &mut |hash| defined.insert(hash));
         }
         let text = String::from_utf8(lines.into_bytes()).expect("plain");
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 4, "the path is defined once: {text}");
+        assert_eq!(lines.len(), 6, "the path and the lane are defined once: {text}");
         let hash = format!("{:016x}", path_hash(b"/data/a"));
         assert!(lines[0].contains("\"/data/a\"") && lines[0].contains(&hash), "{}", lines[0]);
         assert_eq!(
@@ -198,12 +230,16 @@ mod tests {
                 r#"{{"name":"pread64","cat":"kernel","ph":"X","pid":7,"tid":8,"ts":1000,"dur":2000,"args":{{"fd":3,"fhash":"{hash}","size":4096,"ret":-5,"errno":5,"offset":8192,"missed":4096}}}}"#
             )
         );
+        assert_eq!(
+            lines[3],
+            r#"{"name":"thread_name","cat":"PROCESS","ph":"M","pid":7,"tid":1073741824,"args":{"name":"vda, request 3"}}"#
+        );
         assert!(
-            lines[3].contains(
-                r#""args":{"device":"vda","size":4096,"ret":4096,"sector":16,"rwbs":"RA","queued_ns":9,"comm":"cat"}"#
+            lines[4].contains(
+                r#""tid":1073741824,"ts":1000,"dur":2000,"args":{"issued_by":8,"device":"vda","size":4096,"ret":4096,"sector":16,"rwbs":"RA","queued_ns":9,"comm":"cat"}"#
             ),
             "{}",
-            lines[3]
+            lines[4]
         );
     }
 }

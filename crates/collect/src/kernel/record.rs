@@ -5,7 +5,7 @@ const FIXED: usize = 136;
 
 /// What a record tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Call,
     Block,
     Uring,
@@ -32,7 +32,7 @@ impl Identity {
 /// One record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) number: u16,
     pub(super) device: u32,
     pub(super) tgid: u32,
@@ -52,13 +52,13 @@ pub(super) struct Record<'a> {
 pub(super) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     let (fixed, paths) = bytes.split_first_chunk::<FIXED>()?;
     let kind = match fixed[0] {
-        1 => Kind::Call,
-        2 => Kind::Block,
-        3 => Kind::Uring,
-        4 => Kind::Fault,
-        5 => Kind::Fork,
-        6 => Kind::Exec,
-        7 => Kind::Exit,
+        1 => RecordKind::Call,
+        2 => RecordKind::Block,
+        3 => RecordKind::Uring,
+        4 => RecordKind::Fault,
+        5 => RecordKind::Fork,
+        6 => RecordKind::Exec,
+        7 => RecordKind::Exit,
         _ => return None,
     };
     let short = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]);
@@ -105,7 +105,7 @@ mod tests {
         (bytes[128], bytes[130]) = (3, 2);
         bytes.extend_from_slice(b"ab\0c\0rest");
         let record = parse(&bytes).expect("whole");
-        assert_eq!((record.kind, record.number, record.tgid, record.result), (Kind::Call, 7, 11, -2));
+        assert_eq!((record.kind, record.number, record.tgid, record.result), (RecordKind::Call, 7, 11, -2));
         assert_eq!((record.args[5], record.second.inode), (6, u64::MAX));
         assert_eq!((record.path, record.second_path), (&b"ab"[..], &b"c"[..]));
     }

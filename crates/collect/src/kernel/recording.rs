@@ -25,6 +25,7 @@ use weftline_format::line::LineBuf;
 use weftline_format::manifest::{KERNEL_END, KernelRecord, KernelTotals};
 use weftline_format::member::{self, Deflater};
 
+use super::lanes::Lanes;
 use super::{KernelError, KernelEvent, Options, Source, Tracer};
 use crate::own::Own;
 
@@ -151,7 +152,9 @@ struct Writer {
     file: File,
     about: Identity,
     lines: LineBuf,
+    /// Paths and lanes that the member at hand tells the names of.
     defined: HashSet<u64>,
+    lanes: Lanes,
     opened: Instant,
     in_member: u32,
     sequence: u64,
@@ -189,6 +192,7 @@ impl Writer {
             about,
             lines: LineBuf::new(),
             defined: HashSet::new(),
+            lanes: Lanes::default(),
             opened: Instant::now(),
             in_member: 0,
             sequence: 0,
@@ -213,7 +217,7 @@ impl Writer {
             self.opened = Instant::now();
         }
         let defined = &mut self.defined;
-        event.encode(&mut self.lines, &mut |hash| defined.insert(hash));
+        event.encode(&mut self.lines, self.lanes.of(event), &mut |hash| defined.insert(hash));
         self.in_member += 1;
         if self.lines.len() >= MEMBER_TEXT {
             self.close_member();

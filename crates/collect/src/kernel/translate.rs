@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use weftline_calls::kernel::{self, KernelCall};
+use weftline_calls::{Flow, Operation};
+
 use super::anchors::Anchors;
-use super::calls::{self, Call, Moves, Table};
+use super::calls::{Table, argument};
 use super::devices::Devices;
-use super::event::{KernelEvent, Request, Source};
+use super::event::{EXIT, KernelEvent, Request, Source};
 use super::files::{Files, SharedPath};
-use super::record::{Kind, Record};
+use super::record::{Record, RecordKind};
 
 /// What is known between records.
 pub(super) struct Translator {
@@ -16,7 +19,7 @@ pub(super) struct Translator {
     devices: Devices,
     clock: Anchors,
     /// Names of io_uring operations, `io_uring_` in front; by number.
-    uring: Vec<(String, Moves)>,
+    uring: Vec<(String, Flow)>,
 }
 
 impl std::fmt::Debug for Translator {
@@ -30,8 +33,8 @@ type Take<'t> = &'t mut dyn FnMut(&KernelEvent<'_>);
 impl Translator {
     pub(super) fn new(proc: &Path, sys: &Path) -> Translator {
         let uring = (0..256).map(|number| {
-            let (name, moves) = calls::uring(number);
-            (format!("io_uring_{name}"), moves)
+            let (name, operation) = kernel::uring(number);
+            (format!("io_uring_{name}"), operation.flow())
         });
         Translator {
             calls: Table::new(),
@@ -53,15 +56,15 @@ impl Translator {
     /// Hands the event of a record on; false where it makes none.
     pub(super) fn translate(&mut self, record: &Record<'_>, take: Take<'_>) -> bool {
         match record.kind {
-            Kind::Call => return self.call(record, take),
-            Kind::Uring => self.uring(record, take),
-            Kind::Fault => self.fault(record, take),
-            Kind::Block => self.block(record, take),
-            Kind::Fork => {
+            RecordKind::Call => return self.call(record, take),
+            RecordKind::Uring => self.uring(record, take),
+            RecordKind::Fault => self.fault(record, take),
+            RecordKind::Block => self.block(record, take),
+            RecordKind::Fork => {
                 self.files.forked(record.tgid, record.result as u32);
                 take(&KernelEvent { source: Source::Process, result: record.result, ..self.event(record, "fork") });
             }
-            Kind::Exec => {
+            RecordKind::Exec => {
                 self.files.executed(record.tgid);
                 let path = self.files.resolve(record.path, record.tgid, None);
                 let program = self.files.resolve(record.second_path, record.tgid, None);
@@ -72,9 +75,9 @@ impl Translator {
                     ..self.event(record, "exec")
                 });
             }
-            Kind::Exit => {
+            RecordKind::Exit => {
                 self.files.exited(record.tgid);
-                take(&KernelEvent { source: Source::Process, ..self.event(record, "exit") });
+                take(&KernelEvent { source: Source::Process, ..self.event(record, EXIT) });
             }
         }
         true
@@ -82,74 +85,62 @@ impl Translator {
 
     fn event<'n>(&self, record: &Record<'_>, name: &'n str) -> KernelEvent<'n> {
         KernelEvent {
-            source: Source::Call,
-            name,
-            pid: record.tgid,
-            tid: record.tid,
             start_ns: self.clock.realtime(record.start),
             end_ns: self.clock.realtime(record.end),
-            path: None,
-            second_path: None,
-            device: None,
-            fd: None,
-            size: None,
-            offset: None,
             result: record.result,
-            read: 0,
-            written: 0,
             missed: record.missed,
-            request: None,
+            ..KernelEvent::of(Source::Call, name, record.tgid, record.tid)
         }
     }
 
     fn call(&mut self, record: &Record<'_>, take: Take<'_>) -> bool {
         let Some(call) = self.calls.get(record.number) else { return false };
         let pid = record.tgid;
-        let descriptor = |place: u8| Call::argument(place, &record.args).map(|fd| fd as i32).filter(|&fd| fd >= 0);
+        let descriptor = |place: u8| argument(place, &record.args).map(|fd| fd as i32).filter(|&fd| fd >= 0);
         let (fd, second_fd) = (descriptor(call.file), descriptor(call.second_file));
         let at_fd = self.files.path(record.first, pid, fd);
-        let at_second = if call.returns_file() { None } else { self.files.path(record.second, pid, second_fd) };
+        let at_second = if call.returns_file { None } else { self.files.path(record.second, pid, second_fd) };
         let from_root = |path: &[u8], directory: &Option<SharedPath>| {
             (!path.is_empty() || directory.is_some()).then(|| self.files.resolve(path, pid, directory.as_deref()))
         };
-        let given = if call.takes_path() { from_root(record.path, &at_fd) } else { at_fd };
-        let second = if call.takes_second_path() { from_root(record.second_path, &at_second) } else { at_second };
+        let given = if call.path > 0 { from_root(record.path, &at_fd) } else { at_fd };
+        let second = if call.second_path > 0 { from_root(record.second_path, &at_second) } else { at_second };
         if record.result >= 0 {
             self.learn(call, record, given.as_ref());
         }
-        let (read, written) = moved(call.moves, record.result);
+        let (read, written) = moved(call.info.flow(), record.result);
         let event = KernelEvent {
             path: given.as_deref(),
             second_path: second.as_deref(),
-            fd: if call.returns_file() { i32::try_from(record.result).ok().filter(|&fd| fd >= 0) } else { fd },
-            size: Call::argument(call.size, &record.args),
-            offset: Call::argument(call.offset, &record.args).map(|offset| offset as i64),
+            fd: if call.returns_file { i32::try_from(record.result).ok().filter(|&fd| fd >= 0) } else { fd },
+            size: argument(call.size, &record.args),
+            offset: argument(call.offset, &record.args).map(|offset| offset as i64),
             read,
             written,
-            ..self.event(record, call.name)
+            ..self.event(record, call.info.name)
         };
         take(&event);
         true
     }
 
     /// Opened files and changed directories.
-    fn learn(&mut self, call: &Call, record: &Record<'_>, path: Option<&SharedPath>) {
+    fn learn(&mut self, call: &KernelCall, record: &Record<'_>, path: Option<&SharedPath>) {
         let Some(path) = path else { return };
-        if call.returns_file()
+        if call.returns_file
             && let Some(identity) = record.second.known()
         {
             self.files.opened(identity, path.clone());
         }
-        if call.changes_directory() {
+        if call.info.operation == Operation::ChangeDirectory {
             self.files.changed_directory(record.tgid, path.clone());
         }
     }
 
     fn uring(&mut self, record: &Record<'_>, take: Take<'_>) {
         let path = self.files.path(record.first, record.tgid, None);
-        let (name, moves) = &self.uring[usize::from(record.number.min(255))];
-        let (read, written) = moved(*moves, record.result);
-        let transfers = *moves != Moves::Nothing;
+        let (name, flow) = &self.uring[usize::from(record.number.min(255))];
+        let (read, written) = moved(*flow, record.result);
+        let transfers = *flow != Flow::None;
         take(&KernelEvent {
             source: Source::Uring,
             path: path.as_deref(),
@@ -191,29 +182,32 @@ impl Translator {
             device: Some(self.devices.name(record.device)),
             size: Some(bytes),
             result,
-            read: count(name == "read"),
-            written: count(name == "write"),
+            read: count(operation(flags) == REQUEST_READ),
+            written: count(operation(flags) == REQUEST_WRITE),
             request: Some(Request { sector: record.args[1], rwbs: &rwbs, queued_ns: record.args[3], comm: &comm }),
             ..event
         });
     }
 }
 
-fn moved(moves: Moves, result: i64) -> (u64, u64) {
+fn moved(flow: Flow, result: i64) -> (u64, u64) {
     let bytes = result.max(0) as u64;
-    match moves {
-        Moves::Nothing => (0, 0),
-        Moves::Read => (bytes, 0),
-        Moves::Write => (0, bytes),
-        Moves::Both => (bytes, bytes),
-    }
+    (if flow.reads() { bytes } else { 0 }, if flow.writes() { bytes } else { 0 })
+}
+
+/// Of `enum req_op`.
+const REQUEST_READ: u64 = 0;
+const REQUEST_WRITE: u64 = 1;
+
+fn operation(flags: u64) -> u64 {
+    flags & 0xff
 }
 
 /// What a request is, from its flags (`enum req_op` in the low byte, `enum req_flag_bits` above): a word and blktrace's letters.
 fn describe(flags: u64) -> (&'static str, String) {
-    let (name, letter) = match flags & 0xff {
-        0 => ("read", "R"),
-        1 => ("write", "W"),
+    let (name, letter) = match operation(flags) {
+        REQUEST_READ => ("read", "R"),
+        REQUEST_WRITE => ("write", "W"),
         2 => ("flush", "F"),
         3 => ("discard", "D"),
         5 => ("secure_erase", "DE"),

@@ -57,7 +57,7 @@ impl Identity {
             values.push(("container", Value::Text(&container.id)));
             values.extend(container.pod.as_deref().map(|pod| ("pod", Value::Text(pod))));
         }
-        sink.fact(Subject::Process(self.pid), "process", at_ns, &values);
+        sink.metadata(Subject::Process(self.pid), "process", at_ns, &values);
     }
 }
 

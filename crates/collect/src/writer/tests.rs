@@ -46,7 +46,7 @@ fn what_is_written_can_be_read() {
     let run = tempfile::tempdir().expect("a directory");
     let mut writer = writer(run.path());
     writer.introduce(Identity { pid: 7, name: "seven".into(), host: "h".into(), start: 3, ..Identity::default() });
-    writer.fact(Subject::Host, "node", 9, &[("cores", Value::Unsigned(2)), ("odd", Value::Float(f64::NAN))]);
+    writer.metadata(Subject::Host, "node", 9, &[("cores", Value::Unsigned(2)), ("odd", Value::Float(f64::NAN))]);
     tick(&mut writer, 1, &[Subject::Host, Subject::Process(7)]);
     let path = writer.path().to_owned();
     assert!(!path.exists(), "the file comes with its first member");

@@ -303,8 +303,8 @@ fn a_crowd_of_short_processes() {
         Command::new("sh").args(["-c", "for i in $(seq 300); do /bin/true & done; wait"]).spawn().expect("sh starts");
     let follow = Follow { trees: vec![shell.id()], ..Follow::default() };
     let limit = Some(Duration::from_secs(60));
-    let crowd = Options { until_gone: true, duration: limit, ..options(run.path(), 5, follow) };
-    let record = Collector::start(crowd).expect("a collector").run(&mut |_| {});
+    let descriptors = Options { until_gone: true, duration: limit, ..options(run.path(), 5, follow) };
+    let record = Collector::start(descriptors).expect("a collector").run(&mut |_| {});
     assert!(weftline_collect::own::start_of(&shell.id().to_string()).is_none(), "it ends with its tree");
     shell.wait().expect("waited");
     let ends = counters(run.path()).iter().filter(|event| event.name == "end").count() as u64;

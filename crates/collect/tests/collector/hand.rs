@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{EventfdFlags, eventfd};
-use weftline_collect::clock::{Clock, Deadlines, Moment, Tick};
+use weftline_collect::clock::{Clock, ClockReading, Deadlines, Tick};
 use weftline_collect::collector::{Collector, Options};
 use weftline_format::manifest::SampleRecord;
 
@@ -20,7 +20,7 @@ pub(crate) struct HandClock {
 
 #[derive(Debug)]
 struct Hands {
-    now: Moment,
+    now: ClockReading,
     deadlines: Option<Deadlines>,
     /// The deadline up to which `due` was told.
     told_ns: i64,
@@ -31,7 +31,7 @@ impl HandClock {
     /// Begins at the machine's time, since real processes say when they started.
     pub(crate) fn new() -> HandClock {
         let real = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as i64;
-        let now = Moment { steady_ns: 1_000_000_000_000, real_ns: real };
+        let now = ClockReading { steady_ns: 1_000_000_000_000, real_ns: real };
         let due = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event");
         let hands = Hands { now, deadlines: None, told_ns: 0, taken: true };
         HandClock { due: Arc::new(due), hands: Arc::new(Mutex::new(hands)) }
@@ -73,7 +73,7 @@ impl HandClock {
 }
 
 impl Clock for HandClock {
-    fn now(&self) -> Moment {
+    fn now(&self) -> ClockReading {
         self.hands().now
     }
 
@@ -134,12 +134,12 @@ impl Stepped {
     }
 
     /// One tick, at its deadline; the time of it, and whether the collector goes on.
-    pub(crate) fn tick(&mut self) -> (Moment, bool) {
+    pub(crate) fn tick(&mut self) -> (ClockReading, bool) {
         self.tick_late(Duration::ZERO)
     }
 
     /// One tick that is taken so long after the next deadline.
-    pub(crate) fn tick_late(&mut self, late: Duration) -> (Moment, bool) {
+    pub(crate) fn tick_late(&mut self, late: Duration) -> (ClockReading, bool) {
         self.clock.pass(self.clock.to_next_deadline() + late);
         let mut goes_on = true;
         while goes_on && self.clock.is_due() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use weftline_collect::clock::{Clock as _, Moment};
+use weftline_collect::clock::{Clock as _, ClockReading};
 use weftline_collect::collector::Options;
 use weftline_collect::follow::Follow;
 use weftline_collect::roots::Roots;
@@ -74,7 +74,7 @@ fn ms(number: u64) -> Duration {
 }
 
 /// Where an event's interval begins and ends, in milliseconds since a moment.
-fn interval(event: &Event, since: Moment) -> (i64, i64) {
+fn interval(event: &Event, since: ClockReading) -> (i64, i64) {
     let of = |ns: Option<i64>| (ns.expect("a time") - since.real_ns) / 1_000_000;
     (of(event.start_ns), of(event.end_ns()))
 }

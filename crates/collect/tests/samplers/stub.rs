@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weftline_collect::roots::Roots;
-use weftline_collect::sample::{Interval, Sink, Subject, Value};
+use weftline_collect::sample::{Interval, Sink, Subject, Value, Values};
 
 /// One second; the first ends at second one.
 pub(crate) fn second(number: i64) -> Interval {
@@ -71,7 +71,7 @@ pub(crate) struct Memory {
     pub(crate) facts: Vec<Sample>,
 }
 
-fn kept(values: &[(&'static str, Value<'_>)]) -> Vec<(String, Kept)> {
+fn kept(values: Values<'_>) -> Vec<(String, Kept)> {
     let own = |value: &Value<'_>| match value {
         Value::Unsigned(value) => Kept::Number(*value as f64),
         Value::Signed(value) => Kept::Number(*value as f64),
@@ -90,19 +90,19 @@ fn kept(values: &[(&'static str, Value<'_>)]) -> Vec<(String, Kept)> {
 }
 
 impl Sink for Memory {
-    fn counter(
-        &mut self,
-        subject: Subject,
-        category: &'static str,
-        name: &str,
-        at: Interval,
-        values: &[(&'static str, Value<'_>)],
-    ) {
+    fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>) {
         let values = kept(values);
+        let group = weftline_format::metrics::group(category, name);
+        for (key, value) in &values {
+            if let Kept::Number(_) = value {
+                let known = group.and_then(|group| group.metric(key, true));
+                assert!(known.is_some(), "{category} {name} {key} has no unit in weftline_format::metrics");
+            }
+        }
         self.counters.push(Sample { subject, category: category.to_owned(), name: name.to_owned(), at, values });
     }
 
-    fn fact(&mut self, subject: Subject, name: &str, at_ns: i64, values: &[(&'static str, Value<'_>)]) {
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>) {
         let at = Interval { start_ns: at_ns, end_ns: at_ns };
         self.facts.push(Sample { subject, category: String::new(), name: name.to_owned(), at, values: kept(values) });
     }

@@ -20,8 +20,13 @@ struct Range {
     torn: AtomicBool,
 }
 
-static RANGES: [Range; MOST] =
-    [const { Range { start: AtomicUsize::new(0), length: AtomicUsize::new(0), torn: AtomicBool::new(false) } }; MOST];
+impl Range {
+    const fn unused() -> Range {
+        Range { start: AtomicUsize::new(0), length: AtomicUsize::new(0), torn: AtomicBool::new(false) }
+    }
+}
+
+static RANGES: [Range; MOST] = [const { Range::unused() }; MOST];
 /// How many of them were ever used: the handler looks no further.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -122,7 +127,7 @@ mod tests {
     fn a_file_that_is_cut_reads_as_zeros() {
         install();
         let place = tempfile::tempdir().expect("a directory");
-        Arena::create(place.path(), 0, 1).expect("made");
+        Arena::create(place.path(), 0, 1, crate::system::user()).expect("made");
         let arena = Arena::open(place.path(), 0).expect("mapped").expect("of this layout");
         assert!(!arena.is_damaged());
         let file = File::options().write(true).open(Arena::path(place.path(), 0)).expect("opened");

@@ -1,9 +1,9 @@
 //! Files as shared memory, and the control page.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicI64;
@@ -13,6 +13,7 @@ use weftline_recorder::layout::{CONTROL_MAGIC, CONTROL_SIZE, Control, LAYOUT_VER
 use weftline_recorder::sys;
 
 use super::guard;
+use crate::live::is_shared;
 
 /// A shared mapping of a file's start; writable unless it was opened to be looked at only.
 pub(super) struct Mapping {
@@ -36,10 +37,13 @@ impl Drop for Mapping {
 impl Mapping {
     /// Maps a file that is at least `length` bytes long: pages beyond the end would fault.
     pub(super) fn of(file: &File, length: usize) -> io::Result<Mapping> {
-        if file.metadata()?.len() < length as u64 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
-        }
-        Mapping::around(sys::map_shared(file.as_raw_fd(), length), length)
+        Mapping::part_of(file, 0, length)
+    }
+
+    /// Maps a part of a file, all of which must be there.
+    pub(super) fn part_of(file: &File, from: usize, length: usize) -> io::Result<Mapping> {
+        is_long_enough(file, from + length)?;
+        Mapping::around(sys::map_shared_at(file.as_raw_fd(), from, length), length)
     }
 
     /// What was just mapped, if it was.
@@ -65,13 +69,15 @@ impl Mapping {
 
     /// Maps a file that must not be changed: whoever stores into it is killed by the kernel, so only code that cannot may have it.
     pub(super) fn open_to_look(path: &Path, length: usize) -> io::Result<Mapping> {
-        let file = files::open_in_place(path)?;
-        if file.metadata()?.len() < length as u64 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short"));
-        }
+        Mapping::part_to_look(&files::open_in_place(path)?, 0, length)
+    }
+
+    /// The same for a part of it.
+    pub(super) fn part_to_look(file: &File, from: usize, length: usize) -> io::Result<Mapping> {
+        is_long_enough(file, from + length)?;
+        let (read, fd) = (libc::PROT_READ, file.as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let at =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), length, read, libc::MAP_SHARED, fd, from as libc::off_t) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -79,7 +85,14 @@ impl Mapping {
     }
 }
 
-/// Makes a file with all its blocks reserved, so that no store into its mapping can fail.
+fn is_long_enough(file: &File, length: usize) -> io::Result<()> {
+    match file.metadata()?.len() < length as u64 {
+        true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short")),
+        false => Ok(()),
+    }
+}
+
+/// Makes a file of this user's alone with all its blocks reserved, so that no store into its mapping can fail.
 pub(super) fn reserve(path: &Path, length: usize) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     match sys::allocate(file.as_raw_fd(), length) {
@@ -107,7 +120,12 @@ pub(crate) struct ControlPage(Mapping);
 
 impl ControlPage {
     pub(crate) fn create(path: &Path, facts: ControlFacts) -> io::Result<ControlPage> {
-        let mapping = Mapping::of(&reserve(path, CONTROL_SIZE)?, CONTROL_SIZE)?;
+        let file = reserve(path, CONTROL_SIZE)?;
+        // The one file that is for all users of a shared run; whoever writes nonsense into it harms the others' recording only.
+        if path.parent().is_some_and(is_shared) {
+            file.set_permissions(Permissions::from_mode(0o666))?;
+        }
+        let mapping = Mapping::of(&file, CONTROL_SIZE)?;
         let page = mapping.at.as_ptr().cast::<Control>();
         // SAFETY: a new file of zeros that no other process knows yet, large enough for a Control.
         unsafe {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use weftline_recorder::handover;
 use weftline_recorder::layout::{pool_state, process_state, segment_state};
 
 use super::{BATCH_RECORDS, Drain, Untraced};
@@ -22,6 +23,8 @@ use crate::worker::{Done, Job};
 const BATCH_SEGMENTS: usize = 8;
 /// With so few free segments an arena is short of them: what is closed is encoded at once.
 const SHORT_OF_SEGMENTS: u32 = 4;
+/// With so few an arena that has its first segments only gets the others.
+const FEW_SEGMENTS: u32 = 5;
 /// Jobs with fewer records are done by the poller itself.
 const SMALL_JOB: u32 = 1024;
 /// Between two looks for threads that ended without a word, in an arena that is short of segments.
@@ -78,7 +81,7 @@ impl Drain {
 
     /// Whether a slot that is only reserved may still be taken; frees it if not.
     fn child_may_come(&self, arena: &Arena, slot: u32, waited: Duration) -> bool {
-        let (claimer, child) = (arena.slot_facts(slot).ppid, arena.pid_outside(slot));
+        let (claimer, child) = (arena.slot_facts(slot).birth.ppid, arena.pid_outside(slot));
         let may_come =
             waited < CHILD_PATIENCE || [claimer, child].iter().any(|pid| *pid != 0 && procfs::stat(*pid).is_some());
         if !may_come {
@@ -96,9 +99,9 @@ impl Drain {
         let timeline = self.live.clock.timeline();
         let host = &self.live.host;
         let facts = arena.slot_facts(slot);
-        let process = (facts.pid, facts.pid_namespace);
+        let process = (facts.birth.pid, facts.birth.pid_namespace);
         // An image that was gone before we looked has the start of the one before its exec, if we saw that.
-        let earlier = self.starts.get(&process).copied().filter(|_| facts.parent_slot == 0);
+        let earlier = self.starts.get(&process).copied().filter(|_| facts.birth.parent_slot == 0);
         let start = start_of(arena, slot, host).or(earlier);
         let image = Arc::new(Image::read(arena, slot, host, &timeline, start, self.live.arguments));
         if self.starts.len() >= MOST_STARTS {
@@ -116,7 +119,7 @@ impl Drain {
         let known = self.known.entry(arena.number()).or_default();
         let mut any = false;
         for (piece, _) in arena.segment_pieces() {
-            let mut bits = arena.header().pieces[piece].closed.load(Ordering::Acquire);
+            let mut bits = handover::closed(&arena.header().pieces[piece].closed);
             while bits != 0 {
                 let at = SegmentAt { piece: piece as u16, index: bits.trailing_zeros() as u8 };
                 bits &= bits - 1;
@@ -135,6 +138,12 @@ impl Drain {
                     any = true;
                 }
             }
+        }
+        if arena.free_segments() <= FEW_SEGMENTS
+            && let Err(error) = arena.complete()
+        {
+            // A process grows its arena by itself where it can; where not, it says what it lost.
+            lock(&self.shared.messages).tell("room", || format!("an arena has only its first segments: {error}"));
         }
         let short = arena.free_segments() <= SHORT_OF_SEGMENTS;
         if short {
@@ -216,14 +225,14 @@ impl Drain {
             }
         }
         for key in &dead {
-            self.bury(*key);
+            self.retire(*key);
         }
         self.look_at_untraced(now);
         !dead.is_empty()
     }
 
     /// Gives out what is left of a dead image.
-    fn bury(&mut self, key: ImageKey) {
+    fn retire(&mut self, key: ImageKey) {
         let Some(watched) = self.watched.get_mut(&key) else { return };
         let arena = Arc::clone(&watched.image.arena);
         let known = self.known.entry(key.arena).or_default();
@@ -325,7 +334,9 @@ impl Drain {
         merge_calls(&mut self.calls, &std::mem::take(&mut entry.calls));
         self.spans.merge_totals(&std::mem::take(&mut entry.spans));
         entry.files = Vec::new();
-        let own = (watched.image.facts.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);
+        let own =
+            (watched.image.facts.birth.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);
+        let arena = Arc::clone(&watched.image.arena);
         self.watched.remove(&done.key);
         self.keep(entry);
         for entry in done.untraced {
@@ -336,7 +347,10 @@ impl Drain {
                 pid if pid == own.0 => (own.1, own.2),
                 pid => (pid, u64::MAX / 2),
             };
-            self.untraced.push(Untraced { entry, pid, born_boot, next_sample: now });
+            match arena.may_tell_of(pid) {
+                true => self.untraced.push(Untraced { entry, pid, born_boot, next_sample: now }),
+                false => self.keep(entry),
+            }
         }
     }
 

@@ -84,11 +84,11 @@ fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
 /// Whether the thread is gone. In another pid namespace thread ids cannot be compared: then it counts as there, and its record as lost.
 #[cold]
 fn thread_is_gone(image: &Image, tid: u32) -> bool {
-    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.pid_namespace);
+    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.birth.pid_namespace);
     // A thread that is being killed stays visible for a moment.
     same_namespace
         && (0..20).any(|_| {
-            let gone = !procfs::has_thread(image.facts.pid, tid);
+            let gone = !procfs::has_thread(image.facts.birth.pid, tid);
             if !gone {
                 weftline_recorder::sys::nap(1_000_000);
             }

@@ -1,19 +1,17 @@
-//! What the lines of each call look like.
+//! What the lines of each call look like: what the drain needs of the table of calls, by number.
 
 use std::sync::LazyLock;
 
-use weftline_recorder::calls::{CALLS, Flow};
+use weftline_calls::{CALLS, CallInfo, Operation, Shape};
 use weftline_recorder::elf::VERDICT_NAMES;
 
 use crate::arena::RecordFacts;
 
-/// What a call's line looks like, made from the table once: the table's own answers compare texts.
+/// A call, and what its record's fields mean beyond what the table says.
 pub(crate) struct Kind {
-    pub name: &'static str,
+    pub call: CallInfo,
+    /// The category of its events.
     pub category: &'static str,
-    pub flow: Flow,
-    /// What the record's detail is called.
-    pub detail: Option<&'static str>,
     pub role: Role,
 }
 
@@ -35,31 +33,28 @@ pub(crate) enum Role {
     Spawn,
 }
 
+impl Role {
+    pub(crate) fn of(call: &CallInfo) -> Role {
+        match (call.operation, call.shape) {
+            (Operation::Mark, _) => Role::Mark,
+            (Operation::ThreadName, _) => Role::Name,
+            (Operation::Vfork, _) => Role::Vfork,
+            (Operation::Exec, _) => Role::Exec,
+            (Operation::Spawn, _) => Role::Spawn,
+            (_, Shape::open_at) => Role::Open,
+            (_, Shape::reap | Shape::reap_info) => Role::Reap,
+            _ => Role::Plain,
+        }
+    }
+}
+
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let role = |name: &str, shape: &str| match (name, shape) {
-        (_, "mark") => Role::Mark,
-        (_, "name") => Role::Name,
-        (_, "open_at") => Role::Open,
-        (_, "reap" | "reap_info") => Role::Reap,
-        ("vfork", _) => Role::Vfork,
-        ("posix_spawn" | "posix_spawnp", _) => Role::Spawn,
-        (name, "by hand") if name.starts_with("exec") || name == "fexecve" => Role::Exec,
-        _ => Role::Plain,
-    };
-    CALLS
-        .iter()
-        .map(|call| Kind {
-            name: call.name,
-            category: call.category,
-            flow: call.flow(),
-            detail: call.detail_name(),
-            role: role(call.name, call.shape),
-        })
-        .collect()
+    CALLS.iter().map(|call| Kind { call: *call, category: call.category(), role: Role::of(call) }).collect()
 });
 
+#[inline]
 pub(crate) fn kind_of(head: u32) -> Option<&'static Kind> {
-    KINDS.get((head & 0xFFFF) as usize).filter(|kind| !kind.name.is_empty())
+    KINDS.get((head & 0xFFFF) as usize).filter(|kind| !kind.call.name.is_empty())
 }
 
 /// Why the program that a call starts cannot be traced, if so.

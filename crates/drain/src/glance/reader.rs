@@ -8,16 +8,16 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use weftline_calls::{Calls, Flow, IoSums, Side};
 use weftline_format::identity::held;
 use weftline_format::secrets::Arguments;
 use weftline_recorder::annotation::{ANNOTATION, CONTINUED, Kind, SKIPPED};
-use weftline_recorder::calls::Flow;
 use weftline_recorder::layout::{
     LOSS_NAMES, RECORDS_PER_SEGMENT, process_state, record_flags, segment_clock, segment_state,
 };
 
 use super::sums::{MOST_NAMES, Sums};
-use super::{Activity, OTHERS, ProcessSeen, ProcessState};
+use super::{OTHERS, ProcessSeen, ProcessState};
 use crate::arena::view::ArenaView;
 use crate::arena::{RecordFacts, SegmentAt, SegmentFacts, SlotFacts};
 use crate::encode::IdHasher;
@@ -73,7 +73,7 @@ struct ImageSeen {
     /// Of this look.
     events: u64,
     unseen: u64,
-    activity: Activity,
+    activity: IoSums,
 }
 
 impl ImageSeen {
@@ -105,9 +105,9 @@ pub(super) struct Reader {
     paths: HashMap<u32, Option<Arc<str>>, BuildHasherDefault<IdHasher>>,
     copied: Vec<RecordFacts>,
     /// Of this look.
-    calls: HashMap<u16, Activity>,
-    spans: HashMap<(u32, u32), Activity>,
-    files: HashMap<u32, Activity, BuildHasherDefault<IdHasher>>,
+    calls: HashMap<u16, IoSums>,
+    spans: HashMap<(u32, u32), IoSums>,
+    files: HashMap<u32, IoSums, BuildHasherDefault<IdHasher>>,
     /// Of images that left their slot before their segments were read.
     events: u64,
     unseen: u64,
@@ -317,44 +317,51 @@ impl Reader {
             return;
         }
         let took = |from: u64| u64::try_from(timeline.at(record.end).saturating_sub(timeline.at(from))).unwrap_or(0);
-        let mut activity = Activity { count: 1, ..Activity::default() };
-        let mut is_call = false;
+        let mut call = None;
         if record.head & ANNOTATION != 0 {
             let kind = match Kind::of_head(record.head) {
                 Some(Kind::Meta) | None => return,
                 Some(kind) => kind,
             };
-            if matches!(kind, Kind::Span | Kind::AsyncSpan) {
-                activity.time_ns = took(record.start);
-            }
+            let is_span = matches!(kind, Kind::Span | Kind::AsyncSpan);
+            let time_ns = if is_span { took(record.start) } else { 0 };
             // The end of what was told at its start is no second one.
             if !matches!(kind, Kind::End | Kind::AsyncEnd) {
                 let key = (record.path, record.fd.cast_unsigned());
                 let room = self.spans.len() < MOST_NAMES || self.spans.contains_key(&key);
-                self.spans.entry(if room { key } else { (0, 0) }).or_default().add(&activity);
+                self.spans.entry(if room { key } else { (0, 0) }).or_default().merge(&IoSums {
+                    calls: 1,
+                    time_ns,
+                    ..IoSums::default()
+                });
             }
         } else {
             let Some(kind) = kind_of(record.head) else { return };
-            is_call = !matches!(kind.role, Role::Mark | Role::Name);
-            if is_call {
+            if !matches!(kind.role, Role::Mark | Role::Name) {
                 let folded = record.head & record_flags::FOLDED != 0;
-                activity.count = if folded { u64::from(record.detail) } else { 1 };
-                activity.time_ns = took(if folded { record.end.saturating_sub(record.extra) } else { record.start });
-                let bytes = u64::try_from(record.ret).unwrap_or(0);
-                activity.read_bytes = if matches!(kind.flow, Flow::Read | Flow::Both) { bytes } else { 0 };
-                activity.write_bytes = if matches!(kind.flow, Flow::Write | Flow::Both) { bytes } else { 0 };
-                self.calls.entry(record.head as u16).or_default().add(&activity);
-                if record.path != 0 {
-                    let room = self.files.len() < MOST_NAMES || self.files.contains_key(&record.path);
-                    self.files.entry(if room { record.path } else { 0 }).or_default().add(&activity);
+                let calls = Calls {
+                    count: if folded { u64::from(record.detail) } else { 1 },
+                    time_ns: took(if folded { record.end.saturating_sub(record.extra) } else { record.start }),
+                    bytes: u64::try_from(record.ret).unwrap_or(0),
+                };
+                let operation = kind.call.operation;
+                self.calls.entry(record.head as u16).or_default().add(operation, calls);
+                let copies = operation.flow() == Flow::Both && record.head & record_flags::SECOND_PATH != 0;
+                let second = if copies { record.extra as u32 } else { 0 };
+                for (side, path) in [(Side::File, record.path), (Side::SecondFile, second)] {
+                    if path != 0 {
+                        let room = self.files.len() < MOST_NAMES || self.files.contains_key(&path);
+                        self.files.entry(if room { path } else { 0 }).or_default().add_to(side, operation, calls);
+                    }
                 }
+                call = Some((operation, calls));
             }
         }
         match self.images.get_mut(&cursor.slot).filter(|image| image.facts.generation == cursor.generation) {
             Some(image) => {
                 image.events += 1;
-                if is_call {
-                    image.activity.add(&activity);
+                if let Some((operation, calls)) = call {
+                    image.activity.add(operation, calls);
                 }
             }
             None => self.events += 1,
@@ -422,13 +429,13 @@ impl Reader {
     }
 
     fn read_image(&self, slot: u32, facts: SlotFacts, host: &Host, from_birth: bool) -> ImageSeen {
-        let command = self.view.name(facts.command).map(|(_, bytes)| bytes).unwrap_or_default();
+        let command = self.view.name(facts.birth.command).map(|(_, bytes)| bytes).unwrap_or_default();
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
         let command = self.arguments.kept(words.map(held));
-        let exe = paths::resolve(|id| self.view.name(id), facts.exe).map(|path| held(&path)).unwrap_or_default();
+        let exe = paths::resolve(|id| self.view.name(id), facts.birth.exe).map(|path| held(&path)).unwrap_or_default();
         ImageSeen {
             tag: tag_of(&facts),
-            name: display_name(&command, &exe, facts.parent_slot != 0).into(),
+            name: display_name(&command, &exe, facts.birth.parent_slot != 0).into(),
             exe: exe.into(),
             command: command.into(),
             pid: self.view.seen_as(slot, host),
@@ -439,7 +446,7 @@ impl Reader {
             drops: Vec::new(),
             events: 0,
             unseen: 0,
-            activity: Activity::default(),
+            activity: IoSums::default(),
             facts,
         }
     }
@@ -454,7 +461,7 @@ impl Reader {
         }
         for (call, activity) in self.calls.drain() {
             if let Some(kind) = kind_of(u32::from(call)) {
-                sums.add_call(&kind.name.into(), &kind.category.into(), &activity);
+                sums.add_call(&kind.call.name.into(), &kind.category.into(), &activity);
             }
         }
         let mut text = |id: u32, otherwise: &str| -> Arc<str> {
@@ -477,18 +484,18 @@ impl Reader {
             image.counted = image.counted.map(|counted| counted.saturating_add(events).saturating_add(unseen));
             sums.processes.push(ProcessSeen {
                 pid: image.pid.unwrap_or(0),
-                own_pid: image.facts.pid,
-                ppid: image.facts.ppid,
+                own_pid: image.facts.birth.pid,
+                ppid: image.facts.birth.ppid,
                 name: Arc::clone(&image.name),
                 exe: Arc::clone(&image.exe),
                 command: Arc::clone(&image.command),
-                rank: u32::try_from(image.facts.rank).ok(),
+                rank: u32::try_from(image.facts.birth.rank).ok(),
                 state: image.state,
                 events,
                 unseen,
                 activity: std::mem::take(&mut image.activity),
                 drops: image.drops.clone(),
-                key: u128::from(image.facts.nonce) << 64 | u128::from(image.facts.born_ticks),
+                key: u128::from(image.facts.birth.nonce) << 64 | u128::from(image.facts.born_ticks),
             });
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Activity, CallSeen, FileSeen, OTHERS, ProcessSeen, Seen};
+use weftline_calls::IoSums;
+
+use super::{CallSeen, FileSeen, OTHERS, ProcessSeen, Seen};
 
 /// Files, and annotations, that one look tells apart.
 pub(super) const MOST_NAMES: usize = 4096;
@@ -11,8 +13,8 @@ pub(super) const MOST_NAMES: usize = 4096;
 /// Sums of one look over all arenas.
 #[derive(Default)]
 pub(super) struct Sums {
-    calls: HashMap<(Arc<str>, Arc<str>), Activity>,
-    files: HashMap<Arc<str>, Activity>,
+    calls: HashMap<(Arc<str>, Arc<str>), IoSums>,
+    files: HashMap<Arc<str>, IoSums>,
     pub(super) processes: Vec<ProcessSeen>,
     /// Of images that are gone already.
     pub(super) events: u64,
@@ -20,20 +22,20 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn add_call(&mut self, name: &Arc<str>, category: &Arc<str>, activity: &Activity) {
+    pub(super) fn add_call(&mut self, name: &Arc<str>, category: &Arc<str>, activity: &IoSums) {
         let key = (Arc::clone(name), Arc::clone(category));
         if self.calls.len() < MOST_NAMES || self.calls.contains_key(&key) {
-            self.calls.entry(key).or_default().add(activity);
+            self.calls.entry(key).or_default().merge(activity);
         } else {
-            self.calls.entry((OTHERS.into(), "".into())).or_default().add(activity);
+            self.calls.entry((OTHERS.into(), "".into())).or_default().merge(activity);
         }
     }
 
-    pub(super) fn add_file(&mut self, path: &Arc<str>, activity: &Activity) {
+    pub(super) fn add_file(&mut self, path: &Arc<str>, activity: &IoSums) {
         if self.files.len() < MOST_NAMES || self.files.contains_key(path) {
-            self.files.entry(Arc::clone(path)).or_default().add(activity);
+            self.files.entry(Arc::clone(path)).or_default().merge(activity);
         } else {
-            self.files.entry(OTHERS.into()).or_default().add(activity);
+            self.files.entry(OTHERS.into()).or_default().merge(activity);
         }
     }
 

@@ -24,7 +24,8 @@ pub struct Abandoned {
 
 /// Those of the calling user on this machine.
 pub fn abandoned() -> Vec<Abandoned> {
-    in_directory(&Path::new(MEMORY).join(of_user()))
+    let all = [false, true].map(|shared| in_directory(&Path::new(MEMORY).join(of_user(shared))));
+    all.into_iter().flatten().collect()
 }
 
 fn in_directory(parent: &Path) -> Vec<Abandoned> {

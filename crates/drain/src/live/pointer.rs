@@ -12,7 +12,7 @@ use weftline_format::manifest::RECORD_DIR;
 use weftline_format::text::path_bytes;
 use weftline_recorder::layout::Control;
 
-use super::{IN_RUN, named, of_user, read_json};
+use super::{IN_RUN, mode_of, named, of_user, read_json};
 use crate::error::DrainError;
 use crate::procfs::Host;
 use crate::{Result, system};
@@ -89,12 +89,17 @@ impl Pointer {
         let named = self.directory();
         // The run may have been moved since; what lies in it is its own.
         if named.parent().is_some_and(|parent| parent.ends_with(IN_RUN)) || inside.exists() {
-            owned_directory(&run.join(IN_RUN), false)?;
-            owned_directory(&inside, true)?;
+            owned_directory(&run.join(IN_RUN), None)?;
+            owned_directory(&inside, Some(mode_of(false)))?;
             return Ok(inside);
         }
-        let parent = named.parent().filter(|parent| parent.file_name().is_some_and(|name| *name == *of_user()));
-        let Some(parent) = parent else { return Err("is not where weft keeps shared memory") };
+        let called = |parent: &Path, name: String| parent.file_name().is_some_and(|own| *own == *name);
+        let of = |shared: bool| {
+            named.parent().filter(|parent| called(parent, of_user(shared))).map(|parent| (parent, shared))
+        };
+        let Some((parent, shared)) = of(false).or_else(|| of(true)) else {
+            return Err("is not where weft keeps shared memory");
+        };
         let is_plain = named.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let name = named.file_name().unwrap_or_default().as_bytes();
         if !is_plain || !named.is_absolute() || !name.strip_suffix(stem).is_some_and(|rest| rest.ends_with(b"-")) {
@@ -103,8 +108,8 @@ impl Pointer {
         if !parent.ancestors().skip(1).all(is_settled) {
             return Err("lies where others can exchange it");
         }
-        owned_directory(parent, true)?;
-        owned_directory(&named, true)?;
+        owned_directory(parent, Some(mode_of(shared)))?;
+        owned_directory(&named, Some(mode_of(shared)))?;
         Ok(named)
     }
 
@@ -114,13 +119,13 @@ impl Pointer {
     }
 }
 
-/// A directory that is not there yet or no more, or one that is the caller's, and `private` to it.
-fn owned_directory(path: &Path, private: bool) -> std::result::Result<(), &'static str> {
+/// A directory that is not there yet or no more, or one that is the caller's and no more open to others than `mode`.
+fn owned_directory(path: &Path, mode: Option<u32>) -> std::result::Result<(), &'static str> {
     let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !data.is_dir() {
         return Err("is not a directory, or leads to one by a symlink");
     }
-    if private && (data.uid() != system::user() || data.mode() & 0o077 != 0) {
+    if mode.is_some_and(|mode| data.uid() != system::user() || data.mode() & 0o777 & !mode != 0) {
         return Err("does not belong to you alone");
     }
     Ok(())

@@ -156,7 +156,7 @@ impl<'r> Leftovers<'r> {
     /// nobody will come.
     fn child_to_come(&self, arena: &Arena, slot: u32) -> Option<u32> {
         let awaited = || {
-            let (claimer, child) = (arena.slot_facts(slot).ppid, arena.pid_outside(slot));
+            let (claimer, child) = (arena.slot_facts(slot).birth.ppid, arena.pid_outside(slot));
             let pid = if child == 0 { claimer } else { child };
             (self.same_boot && runs(pid)).then_some(pid)
         };

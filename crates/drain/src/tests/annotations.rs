@@ -5,7 +5,7 @@ use weftline_recorder::clock;
 use weftline_recorder::layout::{RECORDS_PER_SEGMENT, record_flags};
 
 use super::*;
-use crate::arena::writer::{Annotation, NOBODY, Told};
+use crate::arena::writer::{Annotation, Completeness, NOBODY};
 use crate::recover::recover;
 use crate::stop::{self, Stop};
 
@@ -49,7 +49,7 @@ impl Teller {
     fn tell(&mut self, kind: Kind, name: &str, category: &str, arguments: &[(&str, Argument<'_>)]) {
         let payload = self.payload(arguments);
         let annotation = self.annotation(kind, name, category, &payload);
-        self.program.annotate(TID, &annotation, Told::Whole);
+        self.program.annotate(TID, &annotation, Completeness::Whole);
     }
 
     /// A span of so many ticks from `from` on.
@@ -57,7 +57,7 @@ impl Teller {
         let payload = Payload::new();
         let (start, end) = (self.now + from, self.now + from + ticks);
         let annotation = Annotation { start, end, ..self.annotation(kind, name, "", &payload) };
-        self.program.annotate(TID, &annotation, Told::Whole);
+        self.program.annotate(TID, &annotation, Completeness::Whole);
     }
 }
 
@@ -84,7 +84,7 @@ fn every_kind_has_its_phase() {
             let payload = teller.payload(&[("n", Argument::Int(kind as i64))]);
             let annotation =
                 Annotation { id: 0xABCD_0000_0000_0001, ..teller.annotation(kind, "step", "train", &payload) };
-            teller.program.annotate(TID, &annotation, Told::Whole);
+            teller.program.annotate(TID, &annotation, Completeness::Whole);
         }
     });
     let letters: String = events.iter().map(|event| event.phase.letter()).collect();
@@ -245,7 +245,7 @@ fn lost_texts_have_names_that_say_so() {
         payload.add(u32::MAX, Argument::Int(2));
         for kind in [Kind::Instant, Kind::End] {
             let annotation = teller.annotation(kind, "", "", &payload);
-            teller.program.annotate(TID, &annotation, Told::Whole);
+            teller.program.annotate(TID, &annotation, Completeness::Whole);
         }
     });
     let headings: Vec<(&str, &str)> = events.iter().map(|event| (event.name.as_str(), event.cat.as_str())).collect();
@@ -296,9 +296,9 @@ fn what_a_killed_process_did_not_finish_telling_is_nothing() {
         let payload = teller.payload(&[("text", Argument::Text(&text))]);
         let annotation = teller.annotation(Kind::Instant, "never", "", &payload);
         teller.tell(Kind::Instant, "before", "", &[("text", Argument::Text(&text))]);
-        teller.program.annotate(TID, &annotation, Told::WithoutHead);
+        teller.program.annotate(TID, &annotation, Completeness::WithoutHead);
         teller.tell(Kind::Instant, "after", "", &[("text", Argument::Text(&text))]);
-        teller.program.annotate(TID, &annotation, Told::WithoutHead);
+        teller.program.annotate(TID, &annotation, Completeness::WithoutHead);
     });
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names, ["before", "after"]);
@@ -368,7 +368,7 @@ fn annotations_of_a_vfork_child_carry_its_pid() {
         let payload = Payload::new();
         let annotation = teller.annotation(Kind::Span, "child's", "", &payload);
         let annotation = Annotation { flags: record_flags::VFORK_CHILD, ..annotation };
-        teller.program.annotate(TID, &annotation, Told::Whole);
+        teller.program.annotate(TID, &annotation, Completeness::Whole);
         let mut vfork = call(Call::vfork);
         vfork.ret = 4711;
         teller.program.record(TID, &vfork);

@@ -1,12 +1,14 @@
 //! A run looked at by somebody who does not drain it.
 
+use weftline_calls::IoSums;
+use weftline_format::manifest::CallTotal;
 use weftline_recorder::annotation::Kind;
-use weftline_recorder::layout::{KernelIo, Loss, RECORDS_PER_SEGMENT};
+use weftline_recorder::layout::{KernelIo, Loss, RECORDS_PER_SEGMENT, record_flags};
 
 use super::*;
 use crate::Glance;
-use crate::arena::writer::{Annotation, NOBODY, Told};
-use crate::glance::{Activity, ProcessState, RunState, Seen};
+use crate::arena::writer::{Annotation, Completeness, NOBODY};
+use crate::glance::{ProcessState, RunState, Seen};
 use crate::live::Pointer;
 
 /// A run with a drain that works only when it is told to, and a program in it that runs: this one.
@@ -16,11 +18,11 @@ fn begun(run: &Path) -> (Drain, Program) {
     (drain, program)
 }
 
-fn file<'a>(seen: &'a Seen, path: &str) -> Option<&'a Activity> {
+fn file<'a>(seen: &'a Seen, path: &str) -> Option<&'a IoSums> {
     seen.files.iter().find(|file| &*file.path == path).map(|file| &file.activity)
 }
 
-fn called<'a>(seen: &'a Seen, name: &str) -> Option<&'a Activity> {
+fn called<'a>(seen: &'a Seen, name: &str) -> Option<&'a IoSums> {
     seen.calls.iter().find(|call| &*call.name == name).map(|call| &call.activity)
 }
 
@@ -45,7 +47,7 @@ fn each_look_tells_what_is_new() {
         assert_eq!((process.pid, process.events), (std::process::id(), all));
         assert_eq!((&*process.name, &*process.exe, process.state), ("test -x", "/bin/test", ProcessState::Running));
         let activity = process.activity;
-        assert_eq!((activity.count, activity.read_bytes, activity.write_bytes), (all, all * 4096, 0));
+        assert_eq!((activity.calls, activity.read_bytes, activity.write_bytes), (all, all * 4096, 0));
         assert_eq!(called(&seen, "pread64"), (all > 0).then_some(&activity));
         assert_eq!(file(&seen, "/home/data/f.bin"), (all > 0).then_some(&activity));
         assert!(activity.time_ns < seen.elapsed_ns * u64::from(threads), "{activity:?} in {} ns", seen.elapsed_ns);
@@ -70,14 +72,14 @@ fn annotations_are_told_by_name() {
         id: 0,
         payload: &[1; 90],
     };
-    program.annotate(5, &span, Told::Whole);
-    program.annotate(5, &Annotation { kind: Kind::Meta, ..span }, Told::Whole);
-    program.annotate(5, &Annotation { kind: Kind::Begin, category: 0, ..span }, Told::Whole);
-    program.annotate(5, &Annotation { kind: Kind::End, category: 0, ..span }, Told::Whole);
+    program.annotate(5, &span, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: Kind::Meta, ..span }, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: Kind::Begin, category: 0, ..span }, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: Kind::End, category: 0, ..span }, Completeness::Whole);
     let seen = glance.look().expect("looked at");
     assert_eq!(seen.events, 3, "what continues a record is no event, and a fact is none");
     let found: Vec<_> =
-        seen.calls.iter().map(|c| (&*c.name, &*c.category, c.activity.count, c.activity.time_ns > 0)).collect();
+        seen.calls.iter().map(|c| (&*c.name, &*c.category, c.activity.calls, c.activity.time_ns > 0)).collect();
     assert_eq!(found, [("epoch", "app", 1, false), ("epoch", "train", 1, true)]);
     drop(drain);
 }
@@ -190,4 +192,61 @@ fn scribbled_arenas_are_survived() {
         let seen = glance.look().expect("looked at");
         assert!(seen.files.len() <= 4097 && seen.calls.len() <= 9000);
     }
+}
+
+/// The live view, the manifest, and recovery from the written file sum up the same calls: the source of a copy was read, its
+/// destination written; only the kernel's own counters leave some of it out.
+#[test]
+fn both_files_of_a_copy_are_summed_alike() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let run = directory.path();
+    let drain = drain(run, DrainOptions::default());
+    let mut program = Program::start(drain.directory(), NOBODY);
+    let mut glance = Glance::open(run).expect("it runs");
+    glance.look().expect("looked at");
+    let (to, from) = (program.intern(0, b"/data/to"), program.intern(0, b"/data/from"));
+    for (name, bytes) in [
+        (Call::copy_file_range, 1000),
+        (Call::sendfile64, 200),
+        (Call::splice, 30),
+        (Call::tee, 4),
+        (Call::rename, 7),
+        (Call::copy_file_range, -28),
+    ] {
+        let mut record = call(name);
+        (record.path, record.extra, record.ret) = (to, u64::from(from), bytes);
+        record.head |= record_flags::SECOND_PATH;
+        program.record(5, &record);
+    }
+    let mut print = call(Call::dprintf);
+    (print.path, print.ret) = (to, 5);
+    program.record(5, &print);
+
+    let seen = glance.look().expect("looked at");
+    let sums = |io: &IoSums| (io.calls, io.reads, io.writes, io.read_bytes, io.write_bytes, io.metadata_calls);
+    let found = |path| file(&seen, path).map(sums);
+    assert_eq!(found("/data/to"), Some((7, 0, 6, 0, 1239, 1)));
+    assert_eq!(found("/data/from"), Some((5, 5, 0, 1234, 0, 0)));
+    assert_eq!(sums(&seen.processes[0].activity), (7, 5, 6, 1234, 1239, 1));
+
+    program.end(0, KernelIo::default());
+    drop(program);
+    let record = drain.finish().expect("finished").record;
+    let traced = record.processes[0].traced;
+    assert_eq!((traced.posix_read, traced.posix_write, traced.stdio_write), (1200, 1205, 0), "what the kernel counts");
+    for total in &record.files {
+        let live = file(&seen, &total.path).expect("seen alive");
+        let manifest = (total.reads, total.writes, total.read_bytes, total.write_bytes);
+        assert_eq!(manifest, (live.reads, live.writes, live.read_bytes, live.write_bytes), "{}", total.path);
+    }
+    assert_eq!(record.files.len(), 2);
+    let process = &record.processes[0];
+    let again = crate::written::totals(&run.join(&process.file), &process.nonce).expect("read");
+    let by_name = |mut calls: Vec<CallTotal>| {
+        calls.sort_by(|left, right| left.name.cmp(&right.name));
+        calls
+    };
+    assert_eq!(by_name(again.call_totals()), by_name(record.calls));
+    assert_eq!(again.files.top(9), record.files);
+    assert_eq!(again.traced(), traced);
 }

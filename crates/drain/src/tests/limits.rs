@@ -1,5 +1,7 @@
 //! Filters, the size limit, and a disk that refuses.
 
+use weftline_format::manifest::TracedBytes;
+
 use super::*;
 use crate::arena::writer::NOBODY;
 use crate::recover::recover;
@@ -101,7 +103,17 @@ fn a_disk_that_refuses_costs_events_not_the_program() {
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(messages[0].contains(&name), "{messages:?}");
     std::fs::remove_dir(run.join(&name)).expect("removed");
+    // What comes when there is room again is kept.
+    let mut program = Program::start(drain.directory(), NOBODY + 1);
+    let path = program.intern(0, b"/data/g.bin");
+    reads(&mut program, 5, path, 0, 7);
+    drop(program);
     let outcome = drain.finish().expect("finished");
-    assert_eq!(outcome.record.processes[0].drops.get("disk-full"), Some(&100));
-    assert_eq!(outcome.record.processes[0].events, 0);
+    let [lost, kept] = &outcome.record.processes[..] else { panic!("{:?}", outcome.record.processes) };
+    assert_eq!((lost.drops.get("disk-full"), lost.events), (Some(&100), 0));
+    assert_eq!(lost.traced, TracedBytes::default(), "what is not in the trace was not traced");
+    assert!(kept.drops.is_empty() && kept.traced != TracedBytes::default(), "{kept:?}");
+    let calls: Vec<u64> = outcome.record.calls.iter().map(|call| call.count).collect();
+    let files: Vec<(&str, u64)> = outcome.record.files.iter().map(|file| (file.path.as_str(), file.reads)).collect();
+    assert_eq!((calls.as_slice(), files.as_slice()), (&[7][..], &[("/data/g.bin", 7)][..]));
 }

@@ -14,7 +14,7 @@ use super::{ALONE, assert_exactly_once, drain, reads};
 use crate::arena::ControlPage;
 use crate::arena::writer::{NOBODY, Program};
 use crate::drain::short_name;
-use crate::live::Pointer;
+use crate::live::{Live, LiveOptions, Pointer};
 use crate::procfs::Host;
 use crate::{DrainOptions, WhyOpen, recover, system};
 
@@ -308,4 +308,37 @@ fn files_elsewhere_are_not_looked_at() {
     fs::write(live.join("journal"), line).expect("written");
     let report = recover(&stage.run, &ALONE).expect("recovered");
     assert!(report.files.iter().all(|file| file.path.starts_with(&stage.run)), "{report:?}");
+}
+
+/// Others can pass through the directory of a shared run if they are told its name, use what programs use, and nothing else.
+#[test]
+fn a_live_directory_for_other_users() {
+    let stage = Stage::new();
+    let run = stage.run.canonicalize().expect("there");
+    let given = LiveOptions { run_id: "told".into(), other_users: true, ..LiveOptions::default() };
+    let live = Live::create(&run, &given).expect("made");
+    let (directory, own_path) = (live.directory().to_owned(), live.pointer.clone());
+    let mode = |path: &Path| fs::symlink_metadata(path).expect("there").permissions().mode() & 0o777;
+    let parent = directory.parent().expect("a parent");
+    assert!(!directory.starts_with(&run), "names in a run can be guessed");
+    for (path, expected) in [
+        (parent, 0o711),
+        (&directory, 0o711),
+        (&directory.join("ctl"), 0o666),
+        (&directory.join("rules"), 0o644),
+        (&directory.join("lock"), 0o600),
+        (&own_path, 0o600),
+    ] {
+        assert_eq!(mode(path), expected, "{}", path.display());
+    }
+    let (_, pointer) = Pointer::read_all(&run).expect("read").known.pop().expect("one");
+    assert_eq!(pointer.find(&run, &own_path), Ok(directory.clone()));
+    for open in [0o733, 0o755] {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(open)).expect("set");
+        assert_eq!(pointer.find(&run, &own_path), Err("does not belong to you alone"), "{open:o}");
+    }
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o711)).expect("set");
+    live.leave();
+    recover(&run, &ALONE).expect("recovered");
+    assert!(!directory.exists(), "recovery takes it away");
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier, mpsc};
 
+use weftline_recorder::layout::{BASE_SEGMENTS, BASE_SEGMENTS_AT, FIRST_SEGMENTS, SEGMENT_SIZE};
+
 use super::*;
 use crate::arena::writer::NOBODY;
 
@@ -89,4 +91,40 @@ fn segments_of_lost_threads_are_taken_when_room_is_short() {
     drop(program);
     drain.finish().expect("finished");
     assert_exactly_once(run, 24, "threads that ended without a word");
+}
+
+/// Memory that is reserved for an arena, in segments beyond the head of the base piece.
+fn reserved_segments(live: &Path, number: u64) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let blocks = std::fs::metadata(live.join(format!("a{number}"))).expect("an arena").blocks();
+    (blocks * 512).saturating_sub(BASE_SEGMENTS_AT as u64) / SEGMENT_SIZE as u64
+}
+
+#[test]
+fn arenas_start_small_and_become_whole_when_they_are_used() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let run = directory.path();
+    let mut drain = drain(run, DrainOptions::default());
+    let live = drain.directory().to_owned();
+    let mut program = Program::start_small(&live, std::process::id());
+    let number = program.arena.number();
+    let count = |program: &Program| (program.arena.free_segments() as usize, reserved_segments(&live, number) as usize);
+    assert_eq!(count(&program), (FIRST_SEGMENTS, FIRST_SEGMENTS));
+    // A program that records little pays for little.
+    reads(&mut program, 1, 0, 0, 1);
+    drain.poll();
+    assert_eq!(count(&program), (FIRST_SEGMENTS - 1, FIRST_SEGMENTS));
+    // Threads take all but one of the others: the drain adds segments before there is none.
+    for thread in 1..FIRST_SEGMENTS as i64 - 1 {
+        reads(&mut program, 1 + thread as u32, 0, thread, 1);
+    }
+    drain.poll();
+    assert_eq!(count(&program), (BASE_SEGMENTS - FIRST_SEGMENTS + 1, BASE_SEGMENTS));
+    for thread in FIRST_SEGMENTS as i64 - 1..BASE_SEGMENTS as i64 {
+        reads(&mut program, 1 + thread as u32, 0, thread, 1);
+    }
+    program.vanish();
+    drop(program);
+    drain.finish().expect("finished");
+    assert_exactly_once(run, BASE_SEGMENTS as i64, "a thread for each segment");
 }

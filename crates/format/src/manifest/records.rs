@@ -381,7 +381,8 @@ pub struct ProcessRecord {
     /// The kernel's counters are from a look while it ran, because it was killed before it could tell them.
     pub sampled_io: bool,
     /// Ways of doing I/O that the trace cannot see byte for byte, in words: `io_uring`, `mmap`, ….
-    pub habits: Vec<String>,
+    #[serde(alias = "habits")]
+    pub unseen_io: Vec<String>,
     /// Children that it waited for.
     pub reaped_children: u64,
     /// Whether its parent was seen to wait for it: then the parent's counters hold its own.
@@ -391,12 +392,25 @@ pub struct ProcessRecord {
     pub exit: Option<Exit>,
     /// Why it could not be traced; nothing when it was.
     pub untraced: Option<String>,
+    /// How many processes this stands for that could have been traced, had there been shared memory for them: of one program, refused for one
+    /// reason. 0 for any other process.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub refused: u64,
     /// When the image began, ns since the epoch.
     pub started_ns: i64,
     /// When it ended; 0 when not known.
     pub ended_ns: i64,
     /// User and system time.
     pub cpu_ns: u64,
+    /// User and system time of its main thread, from the start of the process; 0 when not known.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub main_cpu_ns: u64,
+    /// Time that its main thread could have run and had no processor, likewise.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub main_queued_ns: u64,
+    /// What its main thread spent in calls, ns by activity (`weftline_calls::Activity::key`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub main_ns: BTreeMap<String, u64>,
     /// The most memory it had, in bytes.
     pub max_rss: u64,
 }
@@ -409,6 +423,9 @@ pub struct CallTotal {
     pub name: String,
     /// Its category.
     pub cat: String,
+    /// Whether somebody else was waited for in it: a `read` from a pipe stands apart from those from files.
+    #[serde(skip_serializing_if = "is_false")]
+    pub waits: bool,
     /// How often it was made.
     pub count: u64,
     /// How long the calls took together.

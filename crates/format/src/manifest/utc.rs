@@ -12,6 +12,12 @@ pub fn compact(ns: i64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
+/// `2026-11-15 18:30Z`, for lists.
+pub fn minute(ns: i64) -> String {
+    let [year, month, day, hour, minute, _] = parts(ns);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
+}
+
 /// Year, month, day, hour, minute, second.
 fn parts(ns: i64) -> [i64; 6] {
     let seconds = ns.div_euclid(1_000_000_000);

@@ -65,7 +65,7 @@ pub(super) fn deliver(
         hhash: hhash.as_ref().map(|(text, _)| &**text),
         fhash_is_number: fhash.as_ref().is_some_and(|(_, number)| *number),
         hhash_is_number: hhash.as_ref().is_some_and(|(_, number)| *number),
-        present: arguments.taken & ((1 << INTEGERS.len()) - 1),
+        present: arguments.present,
         integers: arguments.integers,
         rest: &scratch.rest,
         extra: &scratch.extra,
@@ -131,7 +131,7 @@ impl<'a> TopLevel<'a> {
         if !absent_or_taken(self.ts, Fields::TS) || !absent_or_taken(self.dur, Fields::DUR) {
             return false;
         }
-        if !reading.own {
+        if !reading.dialect.is_own() {
             let whole = |value: Option<Raw<'_>>| value.is_none_or(|value| is_whole(value, reading.unit_ns));
             return whole(self.ts) && whole(self.dur);
         }
@@ -165,13 +165,15 @@ impl<'a> TopLevel<'a> {
 struct Arguments<'a> {
     last: [Option<Raw<'a>>; COLUMNS],
     integers: [i64; INTEGERS.len()],
+    /// Bit `i`: integer `i` is known.
+    present: u32,
     /// Bit `i`: column `i` holds all that the line said.
     taken: u32,
 }
 
 impl<'a> Arguments<'a> {
     fn of(args: &'a [u8]) -> Arguments<'a> {
-        let mut found = Arguments { last: [None; COLUMNS], integers: [0; INTEGERS.len()], taken: 0 };
+        let mut found = Arguments { last: [None; COLUMNS], integers: [0; INTEGERS.len()], present: 0, taken: 0 };
         for (key, value) in Members::new(args) {
             if let Some(column) = column_of_raw(key) {
                 found.last[column] = Some(value);
@@ -179,13 +181,14 @@ impl<'a> Arguments<'a> {
         }
         for (column, value) in found.last.iter().enumerate() {
             let taken = match (*value, found.integers.get_mut(column)) {
-                (Some(value), Some(integer)) => match exact_i64(value) {
-                    Some(v) => {
+                (Some(value), Some(integer)) => {
+                    let exact = exact_i64(value);
+                    if let Some(v) = exact.or_else(|| meant_i64(value)) {
                         *integer = v;
-                        true
+                        found.present |= 1 << column;
                     }
-                    None => false,
-                },
+                    exact.is_some()
+                }
                 (Some(Raw::Str(_)), None) => true,
                 (Some(Raw::Number(digits)), None) => is_exact_integer(digits),
                 _ => false,
@@ -220,6 +223,17 @@ fn exact_i64(value: Raw<'_>) -> Option<i64> {
         Raw::Number(digits) if is_exact_integer(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
         _ => None,
     }
+}
+
+/// The integer that is meant by another form: text, as DFTracer 1 writes it (`"ret":"4096"`), or a number with a fraction, which is cut off.
+pub(super) fn meant_i64(value: Raw<'_>) -> Option<i64> {
+    let (Raw::Str(text) | Raw::Number(text)) = value else { return None };
+    let text = std::str::from_utf8(text).ok()?.trim();
+    text.parse().ok().or_else(|| {
+        // A float can hold the smallest integer, and the first one that is too large.
+        let number = text.parse::<f64>().ok()?.trunc();
+        (i64::MIN as f64..-(i64::MIN as f64)).contains(&number).then_some(number as i64)
+    })
 }
 
 /// Whether a number is one of whole nanoseconds, of which no digit was cut off.

@@ -3,10 +3,11 @@
 //! It reads values that are in the form that nearly all have (text without escapes, integers of at most 18 digits) and
 //! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
 
-use super::checked::push_member;
+use super::checked::{meant_i64, push_member};
 use super::shapes::{Follows, Place, Shapes, load16, slot};
 use super::{Form, INTEGERS, Record, Scratch};
 use crate::dialect::Reading;
+use crate::event::Phase;
 use crate::json::{Raw, Scanner, stops};
 
 /// Why an event has to go the checked way.
@@ -145,6 +146,10 @@ pub(super) fn event(
                 return Err(Miss::Value);
             } else {
                 let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
+                if let Some(v) = meant_i64(member.value) {
+                    draft.integers[usize::from(slot) % slot::INTEGER_SLOTS] = v;
+                    draft.present |= node.bit;
+                }
                 rest.add(text, &member, node.closely, &mut scratch.rest);
                 at = member.end;
             }
@@ -180,6 +185,9 @@ pub(super) fn event(
                 let (start_ns, dur_ns) = draft.times(how.reading).ok_or(Miss::Value)?;
                 let [name, cat, fhash, hhash] = draft.texts;
                 let (phase, known_cat) = (node.phase, node.cat);
+                if start_ns.is_none() && phase != Phase::Metadata {
+                    return Err(Miss::Value);
+                }
                 each(&Record {
                     phase,
                     name: name.unwrap_or_default(),
@@ -216,13 +224,13 @@ impl Draft<'_> {
     #[inline]
     fn times(&self, reading: Reading) -> Option<(Option<i64>, Option<i64>)> {
         let (ts, dur) = (self.integer(slot::TS), self.integer(slot::DUR));
-        if reading.own {
+        if reading.dialect.is_own() {
             return self.own_times(ts, dur);
         }
         let scaled = |v: Option<i64>| v.map_or(Some(None), |v| v.checked_mul(reading.unit_ns).map(Some));
         let (start, dur) = (scaled(ts)?, scaled(dur)?);
-        if let (Some(start), Some(dur)) = (start, dur) {
-            start.checked_add(dur)?;
+        if let Some(dur) = dur {
+            start?.checked_add(dur)?;
         }
         Some((start, dur))
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::checked::column_of_raw;
 use super::{Form, INTEGERS, Record};
 use crate::dialect::Reading;
 use crate::event::Phase;
@@ -42,14 +43,15 @@ pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
             out.string("ph", record.phase.letter().encode_utf8(&mut [0; 4]));
         }
     }
-    if !(extra.has(Fields::TS) || extra.has(Fields::DUR) || reading.own && extra.has(Fields::NS)) {
+    if !(extra.has(Fields::TS) || extra.has(Fields::DUR) || reading.dialect.is_own() && extra.has(Fields::NS)) {
         times(&mut out, record, reading);
     }
     if record.has_args {
         out.key("args");
         let mut args = Object { text: String::new() };
+        let otherwise = integers_in(record.rest);
         for (i, name) in INTEGERS.iter().enumerate() {
-            if record.present & 1 << i != 0 {
+            if record.present & !otherwise & 1 << i != 0 {
                 args.number(name, record.integers[i]);
             }
         }
@@ -60,6 +62,12 @@ pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
     }
     out.members(record.extra);
     format!("{{{}}}", out.text)
+}
+
+/// Which of [`INTEGERS`] stand among other arguments, because the line had them in another form; as bits.
+pub fn integers_in(rest: &str) -> u32 {
+    let columns = Members::inside(rest.as_bytes()).filter_map(|(key, _)| column_of_raw(key));
+    columns.filter(|column| *column < INTEGERS.len()).fold(0, |bits, column| bits | 1 << column)
 }
 
 fn phase_number(phase: Phase) -> i64 {
@@ -83,7 +91,7 @@ fn hash(args: &mut Object, key: &str, text: Option<&str>, is_number: bool) {
 }
 
 fn times(out: &mut Object, record: &Record<'_>, reading: Reading) {
-    if !reading.own {
+    if !reading.dialect.is_own() {
         for (key, time) in [("ts", record.start_ns), ("dur", record.dur_ns)] {
             if let Some(ns) = time {
                 out.decimal(key, ns, reading.unit_ns);

@@ -8,9 +8,37 @@
 //! links (`,"ph":"X","args":{"ret":`), which spares two steps of about twelve; the end of an event knows what they were.
 //!
 //! No path names a field of the record twice, so the last one of repeated keys is never a question here.
+//!
+//! # An example
+//! The first of these lines is scanned with every check, and its shape is learned:
+//!
+//! ```text
+//! {"name":"read","cat":"POSIX","ph":"X","pid":7,"tid":9,"ts":1500,"dur":12,"args":{"fd":3,"ret":4096}}
+//! {"name":"write","cat":"POSIX","ph":"X","pid":7,"tid":9,"ts":1600,"dur":140,"args":{"fd":11,"ret":-9}}
+//! {"name":"read","cat":"POSIX","ph":"X","pid":7,"tid":9,"ts":1800,"dur":3,"args":{"fd":3,"size":64,"ret":64}}
+//! ```
+//!
+//! It becomes a path of eight links, each with the kind of value behind it (left to right: link, kind, value in this line):
+//!
+//! ```text
+//! {"name":"                      Text     read
+//! ,"cat":"POSIX","ph":"X","pid": Integer  7
+//! ,"tid":                        Integer  9
+//! ,"ts":                         Integer  1500
+//! ,"dur":                        Integer  12
+//! ,"args":{"fd":                 Integer  3
+//! ,"ret":                        Integer  4096
+//! }}                             End
+//! ```
+//!
+//! The second line has the same links. The fast way compares each with the text (one comparison of sixteen bytes, or two), reads the value behind it into its
+//! slot, and has a record after eight such steps: no key is looked up, no quote searched for but that of the name, and phase and category come from the last
+//! link. The third line leaves the path behind `"fd":3`: it goes the checked way, and adds the three links that are new, `,"size":`, `,"ret":` and `}}`.
+//! From then on both shapes are known. The test `the_example_of_the_documentation` runs this.
 
 use super::Form;
 use super::checked::{FHASH, HHASH, column_of_raw};
+use crate::dialect::Dialect;
 use crate::event::Phase;
 use crate::json::{Raw, Scanner};
 use crate::view::{Fields, phase_of};
@@ -210,10 +238,10 @@ impl Shapes {
 
     /// Remembers the shape of an event.
     #[cold]
-    pub(super) fn learn(&mut self, event: &[u8], own: bool) {
-        let literal = Path::of(event, own, true);
+    pub(super) fn learn(&mut self, event: &[u8], dialect: Dialect) {
+        let literal = Path::of(event, dialect, true);
         if !literal.is_some_and(|path| self.insert(&path, MAX_LITERAL_NODES, MAX_LITERAL_CHILDREN))
-            && let Some(path) = Path::of(event, own, false)
+            && let Some(path) = Path::of(event, dialect, false)
         {
             self.insert(&path, MAX_NODES, MAX_CHILDREN);
         }
@@ -338,13 +366,13 @@ struct Path<'a> {
     /// The category, if it is to be part of a link and can be.
     cat: Option<&'a str>,
     literal: bool,
-    own: bool,
+    dialect: Dialect,
     steps: Vec<Step<'a>>,
 }
 
 impl<'a> Path<'a> {
     /// Nothing when the event cannot be told by its shape. `literal`: the category is no value but part of a link.
-    fn of(event: &'a [u8], own: bool, literal: bool) -> Option<Path<'a>> {
+    fn of(event: &'a [u8], dialect: Dialect, literal: bool) -> Option<Path<'a>> {
         let mut path = Path {
             event,
             from: 0,
@@ -354,7 +382,7 @@ impl<'a> Path<'a> {
             phase: Phase::Instant,
             cat: None,
             literal,
-            own,
+            dialect,
             steps: Vec::new(),
         };
         path.walk()?;
@@ -424,7 +452,7 @@ impl<'a> Path<'a> {
             // A header, unless its value is something else.
             return (key != b"traceEvents").then_some(Some((Follows::Extra, 0)));
         };
-        if field == Fields::NS && !self.own {
+        if field == Fields::NS && !self.dialect.is_own() {
             // Remainders are ours; in other traces the key is an unknown one.
             return Some(Some((Follows::Extra, 0)));
         }
@@ -489,4 +517,54 @@ fn key<'a>(scanner: &mut Scanner<'a>) -> Option<(&'a [u8], usize)> {
     scanner.skip_space();
     let at = scanner.at();
     Some((scanner.key().ok()?, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Reading;
+    use crate::quick::{Quick, Record};
+
+    /// A block of this file's documentation, without its comment signs.
+    fn block(number: usize) -> Vec<&'static str> {
+        let text = include_str!("shapes.rs");
+        let block = text.split("//! ```").nth(1 + 2 * number).expect("a block").lines().skip(1);
+        block.map(|line| line.trim_start_matches("//!").trim_start_matches(' ')).collect()
+    }
+
+    /// The links of an event, each with the kind of what follows and its text.
+    fn links(event: &str) -> Vec<String> {
+        let path = Path::of(event.as_bytes(), Dialect::Weftline, true).expect("a shape");
+        let place = |step: &Step<'_>| step.link.as_ptr() as usize - event.as_ptr() as usize;
+        let ends = path.steps.iter().skip(1).map(place).chain([event.len()]);
+        let line = |(step, end): (&Step<'_>, usize)| {
+            let link = str::from_utf8(step.link).expect("text");
+            let value = event[place(step) + link.len()..end].trim_end_matches('"');
+            format!("{link:<30} {:<8} {value}", format!("{:?}", step.follows)).trim_end().to_owned()
+        };
+        path.steps.iter().zip(ends).map(line).collect()
+    }
+
+    #[test]
+    fn the_example_of_the_documentation() {
+        let lines = block(0);
+        let [read, write, sized] = lines[..] else { panic!("{lines:?}") };
+        assert_eq!(links(read), block(1)[..8]);
+
+        let mut quick = Quick::new(Reading::own());
+        let mut scan = |line: &str| {
+            let mut seen = Vec::new();
+            let mut each = |record: &Record<'_>| {
+                let integers = record.integers;
+                seen.push((record.name.to_owned(), record.cat.to_owned(), record.dur_ns, integers[0], integers[2]));
+            };
+            quick.scan(line.as_bytes(), true, &mut each, &mut |aside| panic!("{aside:?}"));
+            (seen.remove(0), quick.shapes.len() - 1)
+        };
+        let record = |name: &str, dur, fd, ret| (name.to_owned(), "POSIX".to_owned(), Some(dur), fd, ret);
+        assert_eq!(scan(read), (record("read", 12_000, 3, 4096), 8), "learned");
+        assert_eq!(scan(write), (record("write", 140_000, 11, -9), 8), "known");
+        assert_eq!(scan(sized), (record("read", 3_000, 3, 64), 11), "three links more");
+        assert_eq!(scan(sized).1, 11);
+    }
 }

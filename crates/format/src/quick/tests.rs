@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::event::Event;
 
-const FOREIGN: Reading = Reading { own: false, unit_ns: 1000 };
-const OWN: Reading = Reading { own: true, unit_ns: 1000 };
+const FOREIGN: Reading = Reading { dialect: Dialect::Chrome, unit_ns: 1000 };
+const OWN: Reading = Reading::own();
 
 /// A record on its own, as text that can be compared and read.
 fn shown(record: &Record<'_>) -> String {
@@ -31,6 +31,10 @@ fn found_checked(text: &[u8], last: bool, reading: Reading) -> (Vec<String>, usi
         match item {
             Item::Event(event) => {
                 checked::deliver(&event, reading, &mut scratch, &mut |record| out.push(shown(record)));
+                if event.lacks_time() {
+                    let at = event.raw().as_ptr().addr() - text.as_ptr().addr();
+                    out.push(format!("{:?}", Aside::Flaw { at, len: 0, what: What::BadTime, note: NO_TIME }));
+                }
             }
             Item::Incomplete(at) => used = at,
             Item::Header(pairs) => {
@@ -147,7 +151,7 @@ fn a_line_becomes_columns() {
     check(
         r#"{"ph":1,"name":"a\u0062","ts":1.5,"dur":2.0,"id":"x","args":{"fhash":18446744073709551615,"ret":"3","size":1.5}}"#,
         FOREIGN,
-        r#"ab Some(1500) Some(2000) None Some("18446744073709551615")# None  | "ret":"3","size":1.5 | "id":"x""#,
+        r#"ab Some(1500) Some(2000) None Some("18446744073709551615")# None size=1 ret=3 | "ret":"3","size":1.5 | "id":"x""#,
     );
     check(
         r#"{"ph":"X","name":"n","ts":5,"dur":1,"ns":250750,"own":{"a":1},"args":{}}"#,
@@ -185,7 +189,7 @@ fn what_is_not_exact_is_kept_as_text() {
         check_text(line.as_bytes(), true, FOREIGN);
         let mut quick = Quick::new(FOREIGN);
         let each = &mut |r: &Record<'_>| assert_eq!(r.extra, extra, "{line}");
-        quick.scan(line.as_bytes(), true, each, &mut |aside| panic!("{aside:?} in {line}"));
+        quick.scan(line.as_bytes(), true, each, &mut |aside| assert!(is_about_time(&aside), "{aside:?} in {line}"));
     }
     for (times, extra) in [
         (r#""ts":5,"ns":0"#, r#""ts":5,"ns":0"#),
@@ -197,7 +201,65 @@ fn what_is_not_exact_is_kept_as_text() {
         let line = format!(r#"{{"ph":"X",{times}}}"#);
         check_text(line.as_bytes(), true, OWN);
         let each = &mut |r: &Record<'_>| assert_eq!(r.extra, extra, "{line}");
-        Quick::new(OWN).scan(line.as_bytes(), true, each, &mut |aside| panic!("{aside:?} in {line}"));
+        let aside = &mut |aside: Aside<'_>| assert!(is_about_time(&aside), "{aside:?} in {line}");
+        Quick::new(OWN).scan(line.as_bytes(), true, each, aside);
+    }
+}
+
+fn is_about_time(aside: &Aside<'_>) -> bool {
+    matches!(aside, Aside::Flaw { what: What::BadTime, .. })
+}
+
+#[test]
+fn integers_may_be_written_as_text() {
+    for (value, ret) in [
+        (r#""4194304""#, Some(4_194_304)),
+        (r#""-9""#, Some(-9)),
+        (r#"" 7 ""#, Some(7)),
+        ("4096.0", Some(4096)),
+        ("4.5e3", Some(4500)),
+        ("1e40", None),
+        (r#""4 MiB""#, None),
+        (r#""""#, None),
+        ("null", None),
+        ("[4]", None),
+    ] {
+        let line = format!(r#"{{"ph":"X","name":"read","ts":1,"dur":2,"args":{{"fd":3,"ret":{value},"size":5}}}}"#);
+        check_text(line.as_bytes(), true, FOREIGN);
+        let mut quick = Quick::new(FOREIGN);
+        for look in ["first", "second"] {
+            let each = &mut |r: &Record<'_>| {
+                assert_eq!((r.present & 4 != 0).then_some(r.integers[2]), ret, "{look} look: {line}");
+                assert_eq!(r.rest, format!(r#""ret":{value}"#), "{look} look");
+                assert_eq!(integers_in(r.rest), 4, "{look} look");
+            };
+            quick.scan(line.as_bytes(), true, each, &mut |aside| panic!("{aside:?} in {line}"));
+        }
+    }
+}
+
+#[test]
+fn events_without_a_time_are_told() {
+    for (times, flaws) in [
+        (r#""ts":NaN,"dur":10"#, 1),
+        (r#""ts":null,"dur":10"#, 1),
+        (r#""ts":"soon","dur":10"#, 1),
+        (r#""ts":1e40,"dur":10"#, 1),
+        (r#""dur":10"#, 1),
+        (r#""ts":"12","dur":10"#, 0),
+        (r#""ts":-12,"dur":10"#, 0),
+    ] {
+        let line = format!(r#"{{"ph":"X","name":"n",{times}}}"#);
+        check_text(line.as_bytes(), true, FOREIGN);
+        let mut quick = Quick::new(FOREIGN);
+        for look in ["first", "second"] {
+            let (mut found, mut has_times) = (0, true);
+            let each = &mut |r: &Record<'_>| has_times = r.start_ns.is_some() && r.dur_ns.is_some();
+            quick.scan(line.as_bytes(), true, each, &mut |aside| found += usize::from(is_about_time(&aside)));
+            assert_eq!((found, has_times), (flaws, flaws == 0), "{look} look: {line}");
+        }
+        let metadata = line.replace(r#""X""#, r#""M""#);
+        quick.scan(metadata.as_bytes(), true, &mut |_| {}, &mut |aside| panic!("{aside:?} in {metadata}"));
     }
 }
 
@@ -386,7 +448,7 @@ fn text() -> impl Strategy<Value = String> {
 
 fn reading() -> impl Strategy<Value = Reading> {
     let units = proptest::sample::select(vec![1, 1000, 1_000_000, 1_000_000_000]);
-    prop_oneof![Just(OWN), units.prop_map(|unit_ns| Reading { own: false, unit_ns })]
+    prop_oneof![Just(OWN), units.prop_map(|unit_ns| Reading { dialect: Dialect::Chrome, unit_ns })]
 }
 
 proptest! {

@@ -3,39 +3,39 @@
 use std::io;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Summary;
 use crate::damage::{Damage, Place, What};
-use crate::dialect::{Dialect, Reading, Sniff};
+use crate::dialect::{Dialect, Reading};
 use crate::event::Phase;
 use crate::json::Raw;
 use crate::member::{InflateError, inflate_member, inflate_torn};
 use crate::objects::{Item, Items};
+use crate::quick::NO_TIME;
 use crate::sequences::Sequences;
 use crate::source::{Block, Input, Packed, Source};
 use crate::text::unescape;
+use crate::threads::map_all;
 use crate::view::EventView;
 
 /// An event that is longer is taken for damage: something opened a bracket and never closed it.
-const MAX_CARRY: usize = 64 << 20;
+pub(super) const MAX_CARRY: usize = 64 << 20;
 /// Less text than this is not worth another thread.
 const MIN_PIECE: usize = 256 << 10;
 
 /// Takes the events of a stretch of the trace, in pieces that are in order.
 pub(super) type Deliver<'d> = dyn FnMut(&[Vec<EventView<'_>>]) + 'd;
 
-/// Reads a whole input.
-pub(super) fn assemble<I: Input + ?Sized>(input: &I, deliver: &mut Deliver<'_>) -> io::Result<Summary> {
+/// Reads a whole input on up to `threads` threads.
+pub(super) fn assemble<I: Input + ?Sized>(input: &I, threads: usize, deliver: &mut Deliver<'_>) -> io::Result<Summary> {
     let mut source = Source::new(input)?;
-    let sniff = source.sniff()?;
-    let mut judge = Judge::new(sniff);
+    let reading = source.reading()?;
+    let mut judge = Judge::new(reading, threads);
     let mut carry = Vec::new();
     while let Some(block) = source.next_block(std::mem::take(&mut carry))? {
         match block {
             Block::Members(members) => judge.members(&members, deliver),
             Block::Text { bytes, place, last } => {
-                if let Some(rest) = judge.text(&bytes, place, last, sniff.reading, deliver) {
+                if let Some(rest) = judge.text(&bytes, place, last, reading, deliver) {
                     carry = bytes;
                     carry.drain(..rest);
                 }
@@ -48,7 +48,7 @@ pub(super) fn assemble<I: Input + ?Sized>(input: &I, deliver: &mut Deliver<'_>) 
 
 /// The events of one of our own members, in order.
 pub(super) fn scan_member(text: &[u8], each: &mut dyn FnMut(&EventView<'_>)) {
-    for item in Items::new(text, Sniff::own().reading, true) {
+    for item in Items::new(text, Reading::own(), true) {
         if let Item::Event(event) = item {
             each(&event);
         }
@@ -60,16 +60,29 @@ struct Piece<'a> {
     events: Vec<EventView<'a>>,
     /// All that is no event, in order.
     notes: Vec<Item<'a>>,
+    /// Where events stand whose time cannot be used.
+    without_time: Vec<usize>,
     /// Where an object starts whose end is not in the piece.
     incomplete: Option<usize>,
 }
 
 fn split(text: &[u8], reading: Reading, last: bool) -> Piece<'_> {
     // Few events are shorter than this; growing by copying would cost more than the room.
-    let mut piece = Piece { events: Vec::with_capacity(text.len() / 160), notes: Vec::new(), incomplete: None };
-    for item in Items::new(text, reading, last) {
+    let mut piece = Piece {
+        events: Vec::with_capacity(text.len() / 160),
+        notes: Vec::new(),
+        without_time: Vec::new(),
+        incomplete: None,
+    };
+    let mut items = Items::new(text, reading, last);
+    while let Some(item) = items.next() {
         match item {
-            Item::Event(event) => piece.events.push(event),
+            Item::Event(event) => {
+                if event.lacks_time() {
+                    piece.without_time.push(items.at() - event.raw().len());
+                }
+                piece.events.push(event);
+            }
             Item::Incomplete(at) => piece.incomplete = Some(at),
             note => piece.notes.push(note),
         }
@@ -77,23 +90,20 @@ fn split(text: &[u8], reading: Reading, last: bool) -> Piece<'_> {
     piece
 }
 
-/// Maps side by side where there is enough to do.
-fn map_all<'t, T: Sync, R: Send>(items: &'t [T], map: impl Fn(&'t T) -> R + Sync + Send) -> Vec<R> {
-    if items.len() < 2 { items.iter().map(map).collect() } else { items.par_iter().map(map).collect() }
-}
-
 /// What has been seen so far.
 struct Judge {
     summary: Summary,
+    threads: usize,
     /// Whether the header of an object file was seen: pairs outside of objects then belong to it.
     header: bool,
     sequences: Sequences,
 }
 
 impl Judge {
-    fn new(sniff: Sniff) -> Judge {
+    fn new(reading: Reading, threads: usize) -> Judge {
         Judge {
-            summary: Summary { dialect: sniff.dialect, ..Summary::default() },
+            threads,
+            summary: Summary { dialect: reading.dialect, ..Summary::default() },
             header: false,
             sequences: Sequences::default(),
         }
@@ -101,12 +111,12 @@ impl Judge {
 
     fn members(&mut self, members: &[Packed], deliver: &mut Deliver<'_>) {
         self.summary.dialect = Dialect::Weftline;
-        let texts = map_all(members, |member| match inflate_member(&member.bytes) {
+        let texts = map_all(self.threads, members, |member| match inflate_member(&member.bytes) {
             Err(InflateError::Cut) => Ok(inflate_torn(&member.bytes)),
             other => other,
         });
-        let reading = Sniff::own().reading;
-        let pieces = map_all(&texts, |text| text.as_ref().map(|text| split(text, reading, true)));
+        let reading = Reading::own();
+        let pieces = map_all(self.threads, &texts, |text| text.as_ref().map(|text| split(text, reading, true)));
         let mut delivered = Vec::with_capacity(pieces.len());
         for ((member, piece), text) in members.iter().zip(pieces).zip(&texts) {
             let place = Place::File(member.at);
@@ -153,9 +163,10 @@ impl Judge {
         deliver: &mut Deliver<'_>,
     ) -> Option<usize> {
         let last = last || bytes.len() > MAX_CARRY;
-        let cuts = cut_at_lines(bytes);
+        let cuts = cut_at_lines(bytes, self.threads);
         let end = bytes.len();
-        let mut pieces = map_all(&cuts, |cut| split(&bytes[cut.clone()], reading, last && cut.end == end));
+        let mut pieces =
+            map_all(self.threads, &cuts, |cut| split(&bytes[cut.clone()], reading, last && cut.end == end));
         let mut starts: Vec<usize> = cuts.iter().map(|cut| cut.start).collect();
         let (ending, others) = pieces.split_last()?;
         let mut rest = ending.incomplete.map(|at| starts[others.len()] + at);
@@ -179,6 +190,9 @@ impl Judge {
         for event in &piece.events {
             self.summary.names.learn(event);
         }
+        for at in &piece.without_time {
+            self.summary.damage.add(place(*at), What::BadTime, 0, NO_TIME);
+        }
         for note in &piece.notes {
             match note {
                 Item::Header(pairs) => {
@@ -200,7 +214,7 @@ impl Judge {
     }
 
     fn put_aside(&mut self, key: &[u8], value: Raw<'_>) {
-        self.summary.aside.push((unescape(key).into_owned(), value.to_value(false)));
+        self.summary.aside.push((unescape(key).into_owned(), value.to_value(Dialect::Chrome)));
     }
 
     /// What was wrong with the file itself comes before what was wrong with its text.
@@ -234,8 +248,8 @@ fn shifted(place: Place, by: u64) -> Place {
 }
 
 /// Ranges of a text that end at line ends, about as many as can be worked on side by side.
-fn cut_at_lines(text: &[u8]) -> Vec<Range<usize>> {
-    let size = (text.len() / (2 * rayon::current_num_threads().max(1))).max(MIN_PIECE);
+fn cut_at_lines(text: &[u8], threads: usize) -> Vec<Range<usize>> {
+    let size = (text.len() / (2 * threads)).max(MIN_PIECE);
     let mut cuts = Vec::new();
     let mut start = 0;
     while start < text.len() {

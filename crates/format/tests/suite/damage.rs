@@ -157,7 +157,8 @@ fn damaged_members_do_not_hide_later_ones() {
     let mut count = good.clone();
     count[second.start + 20] = 9;
     check(&count, &["a0.0", "a1.0", "a2.0"], &[What::WrongCount], "another count");
-    let foreign = [&good[..second.start], &gzip(b"{\"name\":\"x\",\"ph\":\"X\"}\n"), &good[second.start..]].concat();
+    let foreign =
+        [&good[..second.start], &gzip(b"{\"name\":\"x\",\"ph\":\"X\",\"ts\":1}\n"), &good[second.start..]].concat();
     check(&foreign, &["a0.0", "x", "a1.0", "a2.0"], &[], "a foreign member between ours");
 }
 
@@ -188,8 +189,8 @@ fn a_damaged_foreign_member_costs_itself() {
 
 #[test]
 fn places_lead_to_the_damage() {
-    let text = b"{\"name\":\"a\",\"ph\":\"X\"}\nnonsense\n{\"name\":\"b\",\"ph\":\"X\"}\n";
-    for (bytes, place) in [(text.to_vec(), Place::File(22)), (gzip(text), Place::Inflated(22))] {
+    let text = b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":1}\nnonsense\n{\"name\":\"b\",\"ph\":\"X\",\"ts\":1}\n";
+    for (bytes, place) in [(text.to_vec(), Place::File(29)), (gzip(text), Place::Inflated(29))] {
         let trace = read_bytes(&bytes);
         assert_eq!(names(&trace), ["a", "b"]);
         let flaw = &trace.damage.flaws[0];
@@ -197,12 +198,12 @@ fn places_lead_to_the_damage() {
     }
     let mut out = Vec::new();
     seal(text, 2, 0, &mut out, &mut Deflater::new());
-    assert_eq!(read_bytes(&out).damage.flaws[0].place, Place::Member { member: 0, text: 22 });
+    assert_eq!(read_bytes(&out).damage.flaws[0].place, Place::Member { member: 0, text: 29 });
 }
 
 #[test]
 fn garbage_is_counted_not_listed_for_ever() {
-    let text = "garbage\n{\"name\":\"a\",\"ph\":\"X\"}\n".repeat(3000);
+    let text = "garbage\n{\"name\":\"a\",\"ph\":\"M\"}\n".repeat(3000);
     let trace = read_bytes(text.as_bytes());
     assert_eq!(trace.events.len(), 3000);
     assert_eq!((trace.damage.flaws.len(), trace.damage.len(), trace.damage.lost), (1000, 3000, 21_000));

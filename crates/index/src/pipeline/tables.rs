@@ -1,23 +1,31 @@
 //! Ids that all threads share, and how a thread's own ids become these.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use crate::dictionary::{Kind, Process, Strings};
-use crate::rows::Collector;
+use crate::rows::{Collector, Definition, Meaning, OfFile, key_of, meaning_of, open_key};
 
 /// The common tables.
 #[derive(Default)]
 pub(crate) struct Tables {
     pub names: Strings,
     pub cats: Strings,
-    /// Hashes of files.
-    pub hashes: Strings,
+    /// Hashes of files, each with what it means where it stands: keys of [`crate::rows`].
+    pub files: Strings,
     pub processes: Vec<Process>,
     by_key: FxHashMap<String, u32>,
     /// What hashes mean; the first definition counts.
     pub meanings: FxHashMap<(u8, String), String>,
     /// The same, in the order of their coming.
     pub defined: Vec<(Kind, String)>,
+    /// The key that a hash has at this place of a file.
+    current: FxHashMap<(usize, String), u32>,
+    /// What hashes mean that were used before their file defined them, by their keys.
+    behind: FxHashMap<u32, String>,
+    /// What files say of all their processes.
+    of_files: FxHashMap<String, Vec<OfFile>>,
 }
 
 /// A thread's ids → common ones.
@@ -25,7 +33,7 @@ pub(crate) struct Tables {
 pub(crate) struct Maps {
     pub names: Vec<u32>,
     pub cats: Vec<u32>,
-    pub hashes: Vec<u32>,
+    pub files: Vec<u32>,
     pub processes: Vec<u32>,
 }
 
@@ -34,16 +42,86 @@ impl Tables {
     pub(crate) fn merge(&mut self, collector: &mut Collector, maps: &mut Maps) {
         extend(&mut self.names, &collector.names, &mut maps.names);
         extend(&mut self.cats, &collector.cats, &mut maps.cats);
-        extend(&mut self.hashes, &collector.hashes, &mut maps.hashes);
-        for process in &collector.people.processes[maps.processes.len()..] {
+        for id in maps.files.len()..collector.files.keys.len() {
+            maps.files.push(self.file(collector.files.keys.get(id as u32)));
+        }
+        for process in &collector.process_table.processes[maps.processes.len()..] {
             maps.processes.push(self.process(process));
         }
-        for changed in std::mem::take(&mut collector.people.changed) {
+        for changed in std::mem::take(&mut collector.process_table.changed) {
             let known = maps.processes[changed as usize];
-            self.processes[known as usize].complete(&collector.people.processes[changed as usize]);
+            self.processes[known as usize].complete(&collector.process_table.processes[changed as usize]);
         }
-        for definition in std::mem::take(&mut collector.definitions) {
-            self.define(definition.kind, definition.hash, definition.name);
+        for (file, told) in std::mem::take(&mut collector.process_table.files) {
+            let known = self.of_files.entry(file).or_default();
+            if !known.contains(&told) {
+                known.push(told);
+            }
+        }
+        for Definition { file, kind, hash, name } in std::mem::take(&mut collector.definitions) {
+            if let Some(file) = file {
+                self.define_in_file(file, &hash, &name);
+            }
+            self.define(kind, hash, name);
+        }
+    }
+
+    /// The common number of a key. A hash that is used before this stretch of its file defines it means what the stretches before said last.
+    fn file(&mut self, key: &str) -> u32 {
+        if let (hash, Meaning::Open(file)) = meaning_of(key)
+            && let Some(known) = self.current.get(&(file, hash.to_owned()))
+        {
+            return *known;
+        }
+        self.files.intern(key)
+    }
+
+    fn define_in_file(&mut self, file: usize, hash: &str, path: &str) {
+        if let Some(open) = self.files.find(&open_key(hash, file)) {
+            self.behind.entry(open).or_insert_with(|| path.to_owned());
+        }
+        let key = self.files.intern(&key_of(hash, path));
+        self.current.insert((file, hash.to_owned()), key);
+    }
+
+    /// All keys of files, in the order of their numbers, with what is known now that everything is read.
+    pub(crate) fn file_keys(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.files.iter().zip(0..).map(|(key, id)| match (meaning_of(key), self.behind.get(&id)) {
+            ((hash, Meaning::Open(_)), Some(path)) => Cow::Owned(key_of(hash, path)),
+            ((hash, Meaning::Open(_)), None) => Cow::Borrowed(hash),
+            _ => Cow::Borrowed(key),
+        })
+    }
+
+    /// The path that a key means; nothing where nobody says.
+    pub(crate) fn path<'t>(&'t self, key: &'t str) -> Option<&'t str> {
+        match meaning_of(key) {
+            (_, Meaning::Path(path)) => Some(path),
+            (hash, _) => self.meaning(Kind::Path, hash),
+        }
+    }
+
+    /// Everything is read: processes whose host is not known are on the one that their file names, and have the rank that it tells.
+    pub(crate) fn settle(&mut self) {
+        for process in self.processes.iter_mut().filter(|process| !process.file.is_empty()) {
+            let Some(told) = self.of_files.get(&process.file) else { continue };
+            process.rank = process.rank.or_else(|| {
+                told.iter().find_map(|told| if let OfFile::Rank(rank) = told { Some(*rank) } else { None })
+            });
+            let name = |told: &OfFile| match told {
+                OfFile::Host(name) => Some(name.clone()),
+                OfFile::HostHash(hash) => {
+                    Some(self.meanings.get(&(Kind::Host as u8, hash.clone())).unwrap_or(hash).clone())
+                }
+                OfFile::Rank(_) => None,
+            };
+            let mut names: Vec<String> = told.iter().filter_map(name).collect();
+            names.sort_unstable();
+            names.dedup();
+            if let [host] = names.as_slice() {
+                host.clone_into(&mut process.host);
+                process.file.clear();
+            }
         }
     }
 

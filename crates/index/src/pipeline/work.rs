@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use weftline_format::Phase;
 use weftline_format::damage::{Damage, Place, What};
-use weftline_format::dialect::{Dialect, Reading, Sniff};
-use weftline_format::member::{InflateError, inflate_member, inflate_torn};
+use weftline_format::dialect::{Dialect, Reading};
+use weftline_format::member::{InflateError, inflate_torn};
 use weftline_format::quick::{Aside, Quick, members};
 use weftline_format::sequences::Sequences;
 use weftline_format::source::{Block, Packed, Source};
@@ -96,20 +96,20 @@ impl<'a, S: Sink> Worker<'a, S> {
             }
             Work::Members { file, members } => {
                 self.begin(file);
-                self.set_reading(Sniff::own().reading);
+                self.set_reading(Reading::own());
                 members.iter().for_each(|member| self.member(member));
                 self.end_of_file(number)
             }
-            Work::Gzip { file, sniff, at, bytes, last } => {
+            Work::Gzip { file, reading, at, bytes, last } => {
                 self.begin(file);
-                self.set_reading(sniff.reading);
-                self.seen.dialect = Some(sniff.dialect);
+                self.set_reading(reading);
+                self.seen.dialect = Some(reading.dialect);
                 self.gzip(number, file, at, &bytes, last)
             }
             Work::Rest { file, from } => self.whole_file(number, file, from),
-            Work::Text { file, sniff, pieces } => {
+            Work::Text { file, reading, pieces } => {
                 self.begin(file);
-                self.set_reading(sniff.reading);
+                self.set_reading(reading);
                 for (text, place) in pieces {
                     self.text(&text, place, true);
                     self.shared.spare.give(text);
@@ -124,7 +124,7 @@ impl<'a, S: Sink> Worker<'a, S> {
 
     fn begin(&mut self, file: usize) {
         self.seen = Seen { file, ..Seen::default() };
-        self.collector.begin_file();
+        self.collector.begin_file(file, &self.files[file].path.to_string_lossy());
     }
 
     fn set_reading(&mut self, reading: Reading) {
@@ -146,19 +146,19 @@ impl<'a, S: Sink> Worker<'a, S> {
         let wrap = || IndexError::io(&file.path);
         let input = source::open(file)?;
         let mut source = Source::new(&input).map_err(wrap())?;
-        let sniff = source.sniff().map_err(wrap())?;
-        self.seen.dialect = Some(sniff.dialect);
+        let reading = source.reading().map_err(wrap())?;
+        self.seen.dialect = Some(reading.dialect);
         source.skip_to(from);
         let mut carry = Vec::new();
         while let Some(block) = source.next_block(std::mem::take(&mut carry)).map_err(wrap())? {
             match block {
                 Block::Members(members) => {
                     self.seen.dialect = Some(Dialect::Weftline);
-                    self.set_reading(Sniff::own().reading);
+                    self.set_reading(Reading::own());
                     members.iter().for_each(|member| self.member(member));
                 }
                 Block::Text { mut bytes, place, last } => {
-                    self.set_reading(sniff.reading);
+                    self.set_reading(reading);
                     let used = self.text(&bytes, place, last || bytes.len() > MAX_CARRY);
                     bytes.drain(..used);
                     carry = bytes;
@@ -222,17 +222,24 @@ impl<'a, S: Sink> Worker<'a, S> {
     }
 
     fn member(&mut self, member: &Packed) {
-        let place = Place::File(member.at);
-        let text = match inflate_member(&member.bytes) {
-            Err(InflateError::Cut) => inflate_torn(&member.bytes),
+        let mut room = std::mem::take(&mut self.room);
+        let inflated = inflate::own_member(&member.bytes, &mut room, &mut self.inflater);
+        let torn = if let Err(InflateError::Cut) = inflated { inflate_torn(&member.bytes) } else { Vec::new() };
+        match inflated {
+            Err(InflateError::Cut) => self.own_text(member, &torn),
             Err(error) => {
-                self.seen.damage.add(place, What::BadGzip, member.bytes.len() as u64, error.to_string());
-                return;
+                let size = member.bytes.len() as u64;
+                self.seen.damage.add(Place::File(member.at), What::BadGzip, size, error.to_string());
             }
-            Ok(text) => text,
-        };
-        let (before, image) = (self.seen.events, image_of(&text));
-        self.text(&text, Place::Member { member: member.at, text: 0 }, true);
+            Ok(text) => self.own_text(member, text),
+        }
+        self.room = room;
+    }
+
+    fn own_text(&mut self, member: &Packed, text: &[u8]) {
+        let place = Place::File(member.at);
+        let (before, image) = (self.seen.events, image_of(text));
+        self.text(text, Place::Member { member: member.at, text: 0 }, true);
         let (found, said) = (self.seen.events - before, u64::from(member.header.count));
         if member.torn {
             let note = format!("{found} of {said} events could be read, {} bytes of text", text.len());
@@ -261,6 +268,7 @@ impl<'a, S: Sink> Worker<'a, S> {
         let mut events = 0;
         let lines = collector.definition_lines;
         let Seen { damage, header, .. } = seen;
+        let mut asides = Vec::new();
         let used = quick.scan(
             text,
             last,
@@ -269,8 +277,11 @@ impl<'a, S: Sink> Worker<'a, S> {
                 collector.push(record);
             },
             &mut |aside| match aside {
-                Aside::Header(_) => *header = true,
-                Aside::Pair { .. } if *header => {}
+                Aside::Header(fields) => {
+                    *header = true;
+                    asides.extend(fields.into_iter().map(|(key, value)| (key.into_owned(), value)));
+                }
+                Aside::Pair { key, value, .. } if *header => asides.push((key.into_owned(), value)),
                 Aside::Pair { at, len, .. } => {
                     damage.add(place.shifted(at as u64), What::BadLine, len as u64, "a value outside of any event");
                 }
@@ -279,6 +290,7 @@ impl<'a, S: Sink> Worker<'a, S> {
                 }
             },
         );
+        asides.iter().for_each(|(key, value)| collector.aside(key, value));
         seen.events += events;
         seen.definitions += collector.definition_lines - lines;
         used
@@ -355,7 +367,7 @@ impl<'a, S: Sink> Worker<'a, S> {
 fn image_of(text: &[u8]) -> String {
     let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"{")).unwrap_or_default();
     let mut image = String::new();
-    Quick::new(Sniff::own().reading).scan(
+    Quick::new(Reading::own()).scan(
         line,
         true,
         &mut |record| {

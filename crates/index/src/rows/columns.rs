@@ -16,59 +16,44 @@ pub(super) fn memory_of<T: ArrowPrimitiveType>(column: ArrayRef) -> Vec<T::Nativ
     memory
 }
 
-/// Which rows have a value.
+/// Rows for which room is made at first.
+const FIRST_ROOM: usize = 1 << 10;
+
+/// Which rows have a value: a bit each, as far as there is room.
 #[derive(Default)]
-struct Valid {
-    /// As many rows from the first on have one; they are not in `words`.
-    dense: usize,
-    words: Vec<u64>,
-    /// Rows behind those that have one.
-    others: usize,
-}
+struct Valid(Vec<u64>);
 
 impl Valid {
     #[inline]
     fn set(&mut self, row: usize) {
-        if row == self.dense && self.words.is_empty() {
-            // Where every row has a value, as is usual, nothing needs to be remembered of each.
-            self.dense += 1;
-        } else if row >= self.dense {
-            self.set_other(row);
+        if row / 64 >= self.0.len() {
+            self.0.resize(more_room(self.0.len(), row / 64), 0);
         }
-    }
-
-    #[inline]
-    fn set_other(&mut self, row: usize) {
-        let word = row / 64;
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        let bit = 1 << (row % 64);
-        self.others += usize::from(self.words[word] & bit == 0);
-        self.words[word] |= bit;
+        self.0[row / 64] |= 1 << (row % 64);
     }
 
     fn is_empty(&self) -> bool {
-        self.dense + self.others == 0
+        self.0.iter().all(|word| *word == 0)
     }
 
     fn finish(mut self, rows: usize) -> Option<NullBuffer> {
-        if self.dense + self.others == rows {
-            return None;
-        }
-        self.words.resize(rows.div_ceil(64), 0);
-        let (whole, bits) = (self.dense / 64, self.dense % 64);
-        self.words[..whole].fill(u64::MAX);
-        if bits > 0 {
-            self.words[whole] |= (1 << bits) - 1;
-        }
-        Some(NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(self.words), 0, rows)))
+        self.0.resize(rows.div_ceil(64), 0);
+        let bits = BooleanBuffer::new(Buffer::from_vec(self.0), 0, rows);
+        let nulls = NullBuffer::new(bits);
+        (nulls.null_count() > 0).then_some(nulls)
     }
 }
 
-/// Integers.
+/// Room that holds a place: at least twice what there was.
+#[cold]
+fn more_room(room: usize, place: usize) -> usize {
+    (2 * room).max(place + 1).next_multiple_of(FIRST_ROOM)
+}
+
+/// Integers. Rows may be set in any order, and again.
 #[derive(Default)]
 pub(crate) struct Sparse {
+    /// Zeros where no row was set: the room is larger than the rows so far, so that a row is set without a look at those before.
     values: Vec<i64>,
     valid: Valid,
 }
@@ -78,20 +63,10 @@ impl Sparse {
         Sparse { values, valid: Valid::default() }
     }
 
-    /// Sets the newest row.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: i64) {
-        if self.values.len() < row {
-            self.values.resize(row, 0);
-        }
-        self.values.push(value);
-        self.valid.set(row);
-    }
-
-    /// Sets an earlier row.
-    pub(crate) fn put(&mut self, row: usize, value: i64) {
-        if self.values.len() <= row {
-            self.values.resize(row + 1, 0);
+        if row >= self.values.len() {
+            self.values.resize(more_room(self.values.len(), row), 0);
         }
         self.values[row] = value;
         self.valid.set(row);
@@ -122,22 +97,22 @@ impl Ids {
 
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: u32) {
-        if self.values.len() < row {
-            self.values.resize(row, 0);
+        if row >= self.values.len() {
+            self.values.resize(more_room(self.values.len(), row), 0);
         }
-        self.values.push(value);
+        self.values[row] = value;
         self.valid.set(row);
     }
 
-    /// The ids as others number them.
+    /// The ids as others number them; 0 where there is none.
     pub(crate) fn finish(mut self, rows: usize, map: &[u32]) -> UInt32Array {
         self.values.resize(rows, 0);
-        if !self.valid.is_empty() {
-            for value in &mut self.values {
-                *value = map[*value as usize];
-            }
+        let nulls = self.valid.finish(rows);
+        match &nulls {
+            None => self.values.iter_mut().for_each(|value| *value = map[*value as usize]),
+            Some(nulls) => nulls.valid_indices().for_each(|row| self.values[row] = map[self.values[row] as usize]),
         }
-        UInt32Array::new(ScalarBuffer::from(self.values), self.valid.finish(rows))
+        UInt32Array::new(ScalarBuffer::from(self.values), nulls)
     }
 }
 

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 /// A thread: process and thread id.
 type Thread = (u32, i64);
-/// An asynchronous span: category and id.
-type AsyncKey = (String, String);
+/// An asynchronous span: the number of its file, category and id. Ids of two files have nothing to do with each other.
+type AsyncKey = (usize, String, String);
 
 /// A span that began: its row and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,7 @@ struct Begun<R> {
 
 #[derive(Default)]
 pub(super) struct Pairs {
+    file: usize,
     open: FxHashMap<Thread, Vec<Begun<usize>>>,
     ends: Vec<(Thread, i64)>,
     async_open: FxHashMap<AsyncKey, Vec<Begun<usize>>>,
@@ -36,12 +37,24 @@ pub(crate) struct Loose {
 }
 
 impl Loose {
+    /// The rows were sorted: where each one is now.
+    pub(crate) fn moved(&mut self, places: &[u32]) {
+        let begins = self.begins.iter_mut().map(|(_, begun)| begun);
+        for begun in begins.chain(self.async_begins.iter_mut().map(|(_, begun)| begun)) {
+            begun.row = places[begun.row] as usize;
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty() && self.begins.is_empty() && self.async_ends.is_empty() && self.async_begins.is_empty()
     }
 }
 
 impl Pairs {
+    pub(super) fn begin_file(&mut self, number: usize) {
+        self.file = number;
+    }
+
     pub(super) fn begin(&mut self, thread: Thread, row: usize, ts: i64) {
         self.open.entry(thread).or_default().push(Begun { row, ts });
     }
@@ -52,19 +65,20 @@ impl Pairs {
         if begun.is_none() {
             self.ends.push((thread, ts));
         }
-        begun.map(|begun| (begun.row, ts - begun.ts))
+        begun.map(|begun| (begun.row, ts.saturating_sub(begun.ts)))
     }
 
-    pub(super) fn async_begin(&mut self, key: AsyncKey, row: usize, ts: i64) {
-        self.async_open.entry(key).or_default().push(Begun { row, ts });
+    pub(super) fn async_begin(&mut self, cat: &str, id: String, row: usize, ts: i64) {
+        self.async_open.entry((self.file, cat.to_owned(), id)).or_default().push(Begun { row, ts });
     }
 
-    pub(super) fn async_end(&mut self, key: AsyncKey, ts: i64) -> Option<(usize, i64)> {
+    pub(super) fn async_end(&mut self, cat: &str, id: String, ts: i64) -> Option<(usize, i64)> {
+        let key = (self.file, cat.to_owned(), id);
         let begun = self.async_open.get_mut(&key).and_then(Vec::pop);
         if begun.is_none() {
             self.async_ends.push((key, ts));
         }
-        begun.map(|begun| (begun.row, ts - begun.ts))
+        begun.map(|begun| (begun.row, ts.saturating_sub(begun.ts)))
     }
 
     pub(super) fn take(&mut self) -> Loose {
@@ -114,12 +128,12 @@ impl Stitcher {
         let thread = |(id, tid): Thread| (process[id as usize], tid);
         for (key, ts) in loose.ends {
             if let Some(begun) = self.open.get_mut(&thread(key)).and_then(Vec::pop) {
-                late(Late { at: begun.row, dur: ts - begun.ts, end: ts });
+                late(Late { at: begun.row, dur: ts.saturating_sub(begun.ts), end: ts });
             }
         }
         for (key, ts) in loose.async_ends {
             if let Some(begun) = self.async_open.get_mut(&key).and_then(Vec::pop) {
-                late(Late { at: begun.row, dur: ts - begun.ts, end: ts });
+                late(Late { at: begun.row, dur: ts.saturating_sub(begun.ts), end: ts });
             }
         }
         let at = |begun: Begun<usize>| Begun { row: Position { group, row: begun.row as u32 }, ts: begun.ts };

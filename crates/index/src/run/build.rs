@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use weftline_format::files;
 
-use crate::catalog::{Catalog, FORMAT, SegmentEntry, SourceEntry, Stat, mark_of};
-use crate::input::Part;
+use crate::catalog::{Catalog, FORMAT, PartEntry, SourceEntry, Stat, mark_of};
+use crate::input::TraceSet;
+use crate::part::{PartWriter, rows_path, strings_path};
 use crate::pipeline;
 use crate::progress::Progress;
 use crate::rows::Wanted;
-use crate::segment::SegmentWriter;
 use crate::source::TraceFile;
 use crate::{IndexError, Result};
 
-/// Bytes of trace files that share a segment, and how many files at most. A file that changes costs its whole segment.
+/// Bytes of trace files that share a part, and how many files at most. A file that changes costs its whole part.
 const SEGMENT_BYTES: u64 = 256 << 20;
 const SEGMENT_FILES: usize = 16 << 10;
 
@@ -28,8 +28,19 @@ pub(super) struct Built {
 }
 
 /// The index of a part, if there is one: beside the traces, or in the cache.
-pub(super) fn find(part: &Part) -> Option<(PathBuf, Catalog)> {
-    part.places().find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
+pub(super) fn find(set: &TraceSet) -> Option<(PathBuf, Catalog)> {
+    find_but(set, &[])
+}
+
+/// The same, but for those that are known to be damaged and could not be taken away.
+fn find_but(set: &TraceSet, damaged: &[PathBuf]) -> Option<(PathBuf, Catalog)> {
+    let mut places = set.places().filter(|place| !damaged.contains(place));
+    places.find_map(|place| Catalog::read(&place).map(|catalog| (place, catalog)))
+}
+
+/// Whether there is an index of a part; whether it is any good is not looked at.
+pub(super) fn exists(set: &TraceSet) -> bool {
+    set.places().any(|place| place.join(crate::catalog::FILE).exists())
 }
 
 /// An index that was only looked at.
@@ -46,14 +57,14 @@ pub struct Peeked {
 }
 
 /// Looks at the index of a part.
-pub(super) fn peek(part: &Part) -> Result<Peeked> {
-    let (directory, catalog) = find(part).map_or_else(Default::default, |(place, catalog)| (Some(place), catalog));
-    let to_read = plan(part, &stats_of(part)?, &catalog).read.len();
-    Ok(Peeked { directory, catalog, to_read, files: part.files.len() })
+pub(super) fn peek(set: &TraceSet) -> Peeked {
+    let (directory, catalog) = find(set).map_or_else(Default::default, |(place, catalog)| (Some(place), catalog));
+    let to_read = plan(set, &stats_of(set), &catalog).read.len();
+    Peeked { directory, catalog, to_read, files: set.files.len() }
 }
 
-fn stats_of(part: &Part) -> Result<BTreeMap<PathBuf, Stat>> {
-    part.files.iter().map(|file| Ok((file.clone(), Stat::of(&part.path(file))?))).collect()
+fn stats_of(set: &TraceSet) -> BTreeMap<PathBuf, Stat> {
+    set.files.iter().map(|file| (file.clone(), Stat::of(&set.path(file)))).collect()
 }
 
 /// A part's file, or what is new of it.
@@ -63,51 +74,69 @@ struct Piece {
     from: u64,
 }
 
-/// What must be read, and which segments stay.
+/// What must be read, and which parts stay.
 struct Plan {
-    keep: Vec<SegmentEntry>,
+    keep: Vec<PartEntry>,
     read: Vec<Piece>,
 }
 
-/// Makes sure that the index covers all files of a part as they are now.
-pub(super) fn complete(part: &Part, threads: usize, progress: &dyn Progress) -> Result<Built> {
-    let stats = stats_of(part)?;
-    if let Some((directory, catalog)) = find(part) {
-        let plan = plan(part, &stats, &catalog);
-        if plan.read.is_empty() && plan.keep.len() == catalog.segments.len() {
+/// Makes sure that the index covers all files of a part as they are now. `damaged`: indexes that count for nothing though they are there.
+pub(super) fn complete(set: &TraceSet, damaged: &[PathBuf], threads: usize, progress: &dyn Progress) -> Result<Built> {
+    let stats = stats_of(set);
+    if let Some((directory, catalog)) = find_but(set, damaged) {
+        let plan = plan(set, &stats, &catalog);
+        if plan.read.is_empty() && plan.keep.len() == catalog.parts.len() {
             return Ok(Built { directory, catalog, read: 0 });
         }
     }
-    let directory = writable(part)?;
+    let directory = writable(set)?;
     // Two builders at once do the work once. Where locks do not work both do it, and the later one's catalog counts.
     let lock = files::change_or_create(&directory.join("lock")).map_err(IndexError::io(&directory))?;
     let _ = lock.lock();
-    let catalog = Catalog::read(&directory).unwrap_or_default();
-    let Plan { mut keep, read } = plan(part, &stats, &catalog);
+    let catalog = Catalog::read(&directory).filter(|_| !damaged.contains(&directory)).unwrap_or_default();
+    let Plan { mut keep, read } = plan(set, &stats, &catalog);
     let count = read.iter().map(|piece| &piece.file).collect::<BTreeSet<_>>().len();
     let bytes = read.iter().map(|piece| piece.stat.size - piece.from).sum();
     if bytes > 0 {
         progress.begin("index", bytes);
     }
+    let mut unfinished = Unfinished { directory: &directory, names: Vec::new() };
     for pieces in share(read) {
-        keep.push(write_segment(part, &directory, &pieces, threads, progress)?);
+        keep.push(write_part(set, &mut unfinished, &pieces, threads, progress)?);
     }
     if bytes > 0 {
         progress.end();
     }
     keep.sort_by(|a, b| first_file(a).cmp(&first_file(b)));
     let tool = concat!("weftline ", env!("CARGO_PKG_VERSION")).to_owned();
-    let catalog = Catalog { format: FORMAT, tool, segments: keep };
+    let catalog = Catalog { format: FORMAT, tool, parts: keep };
     catalog.write(&directory)?;
+    unfinished.names.clear();
+    drop(unfinished);
     sweep(&directory, &catalog);
     Ok(Built { directory, catalog, read: count })
 }
 
-fn first_file(segment: &SegmentEntry) -> Option<(&str, u64)> {
-    segment.sources.first().map(|source| (source.file.as_str(), source.from))
+/// Parts that no catalog names yet. What a builder could not finish must not fill a disk that is full already.
+struct Unfinished<'d> {
+    directory: &'d Path,
+    names: Vec<String>,
 }
 
-fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan {
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = fs::remove_file(rows_path(self.directory, name));
+            let _ = fs::remove_file(strings_path(self.directory, name));
+        }
+    }
+}
+
+fn first_file(part: &PartEntry) -> Option<(&str, u64)> {
+    part.sources.first().map(|source| (source.file.as_str(), source.from))
+}
+
+fn plan(set: &TraceSet, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan {
     let mut known: BTreeMap<&str, Vec<&SourceEntry>> = BTreeMap::new();
     for source in catalog.sources() {
         known.entry(&source.file).or_default().push(source);
@@ -116,7 +145,7 @@ fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan
     let mut grown: BTreeMap<&str, u64> = BTreeMap::new();
     let mut fresh: BTreeSet<&Path> = BTreeSet::new();
     for (file, stat) in stats {
-        let path = part.path(file);
+        let path = set.path(file);
         let Some((name, sources)) = known.get_key_value(&*file.to_string_lossy()) else { continue };
         let Some(last) = sources.iter().max_by_key(|source| source.size) else { continue };
         if last.is_current(&path, *stat) {
@@ -133,18 +162,17 @@ fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan
             stale.insert(name);
         }
     }
-    let is_stale = |segment: &SegmentEntry| segment.sources.iter().any(|source| stale.contains(&*source.file));
-    // Files of a segment that goes are read again, in all parts.
+    let is_stale = |part: &PartEntry| part.sources.iter().any(|source| stale.contains(&*source.file));
+    // Files of a part that goes are read again, in all parts.
     let again: BTreeSet<&str> = catalog
-        .segments
+        .parts
         .iter()
-        .filter(|segment| is_stale(segment))
-        .flat_map(|segment| segment.sources.iter().map(|source| source.file.as_str()))
+        .filter(|part| is_stale(part))
+        .flat_map(|part| part.sources.iter().map(|source| source.file.as_str()))
         .collect();
-    let keeps = |segment: &&SegmentEntry| !segment.sources.iter().any(|source| again.contains(&*source.file));
-    let keep: Vec<SegmentEntry> = catalog.segments.iter().filter(keeps).cloned().collect();
-    let kept: BTreeSet<&str> =
-        keep.iter().flat_map(|segment| segment.sources.iter().map(|s| s.file.as_str())).collect();
+    let keeps = |part: &&PartEntry| !part.sources.iter().any(|source| again.contains(&*source.file));
+    let keep: Vec<PartEntry> = catalog.parts.iter().filter(keeps).cloned().collect();
+    let kept: BTreeSet<&str> = keep.iter().flat_map(|part| part.sources.iter().map(|s| s.file.as_str())).collect();
     let mut read = Vec::new();
     for (file, stat) in stats {
         let name = &*file.to_string_lossy();
@@ -158,7 +186,7 @@ fn plan(part: &Part, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> Plan
     Plan { keep, read }
 }
 
-/// Files that share a segment.
+/// Files that share a part.
 fn share(read: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut shares: Vec<Vec<Piece>> = Vec::new();
     let mut bytes = u64::MAX;
@@ -176,44 +204,46 @@ fn share(read: Vec<Piece>) -> Vec<Vec<Piece>> {
     shares
 }
 
-fn write_segment(
-    part: &Part,
-    directory: &Path,
+fn write_part(
+    set: &TraceSet,
+    unfinished: &mut Unfinished<'_>,
     pieces: &[Piece],
     threads: usize,
     progress: &dyn Progress,
-) -> Result<SegmentEntry> {
+) -> Result<PartEntry> {
     // Marks are taken before the files are read: what changes meanwhile is noticed the next time.
     let mut marks = Vec::with_capacity(pieces.len());
     let mut files = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let path = part.path(&piece.file);
-        marks.push(mark_of(&path, piece.stat.size)?);
+        let path = set.path(&piece.file);
+        // What cannot be read has none; whoever reads it says why.
+        marks.push(mark_of(&path, piece.stat.size).unwrap_or(0));
         files.push(TraceFile { path, size: piece.stat.size, from: piece.from });
     }
+    let directory = unfinished.directory;
     let stem = tempfile::Builder::new()
         .prefix("s-")
         .rand_bytes(8)
         .tempfile_in(directory)
         .map_err(IndexError::io(directory))?;
     let name = stem.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let writer = SegmentWriter::create(directory, &name)?;
+    unfinished.names.push(name.clone());
+    let writer = PartWriter::create(directory, &name)?;
     let gathered = pipeline::run(&files, threads, Wanted::ALL, &writer, progress)?;
-    let bytes = writer.finish(directory, &name, &gathered.tables, &gathered.late)?;
+    let (rows, bytes) = writer.finish(directory, &name, &gathered.tables, &gathered.late)?;
     let sources: Vec<SourceEntry> = pieces
         .iter()
         .zip(&marks)
         .zip(&gathered.files)
         .map(|((piece, mark), facts)| SourceEntry::new(&piece.file, piece.from, piece.stat, *mark, facts))
         .collect();
-    let rows = crate::segment::Segment::open(directory, &name)?.meta.groups.iter().map(|group| group.rows).sum();
-    Ok(SegmentEntry { name, rows, bytes, sources })
+    Ok(PartEntry { name, rows, bytes, sources })
 }
 
 /// A directory for the index that can be written: beside the traces, or in the cache.
-fn writable(part: &Part) -> Result<PathBuf> {
+fn writable(set: &TraceSet) -> Result<PathBuf> {
     let mut refusal = None;
-    for place in part.places() {
+    for place in set.places() {
         match make(&place) {
             Ok(()) => return Ok(place),
             Err(source) => {
@@ -226,7 +256,7 @@ fn writable(part: &Part) -> Result<PathBuf> {
         }
     }
     let none = || std::io::Error::other("there is no cache directory (set XDG_CACHE_HOME or HOME)");
-    let (path, source) = refusal.unwrap_or_else(|| (part.beside(), none()));
+    let (path, source) = refusal.unwrap_or_else(|| (set.beside(), none()));
     Err(IndexError::Io { path, source })
 }
 
@@ -247,35 +277,35 @@ fn private_directories(path: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes the catalogs of parts: their segments count no more.
-pub(super) fn discard(parts: &[Part]) {
-    for part in parts {
-        for directory in part.places() {
-            Catalog::remove(&directory);
-        }
-    }
+/// Removes the catalogs of parts: their parts count no more. Those that are still there, because nothing can be written there.
+pub(super) fn discard(sets: &[TraceSet]) -> Vec<PathBuf> {
+    let places: Vec<PathBuf> = sets.iter().flat_map(TraceSet::places).collect();
+    places.iter().for_each(|place| Catalog::remove(place));
+    places.into_iter().filter(|place| Catalog::read(place).is_some()).collect()
 }
 
-/// Whether a name is one that an index gives its files: the catalog, the lock, segments and what a killed builder left of them.
+/// Whether the index of a part could be replaced, beside the traces or in the cache.
+pub(super) fn is_replaceable(set: &TraceSet) -> bool {
+    set.places().any(|place| place.ancestors().find(|path| path.exists()).is_some_and(files::is_writable))
+}
+
+/// Whether a name is one that an index gives its files: the catalog, the lock, parts and what a killed builder left of them.
 pub(super) fn is_name_of_index(name: &str) -> bool {
-    let ends = [".parquet", ".tmp"];
-    let is_segment = name.starts_with("s-") || name.starts_with(".tmp") || ends.iter().any(|end| name.ends_with(end));
-    is_segment || [crate::catalog::FILE, "lock"].contains(&name)
+    // Up to version 1 they were Parquet.
+    let ends = [".rows", ".strings", ".parquet", ".tmp"];
+    let is_part = name.starts_with("s-") || name.starts_with(".tmp") || ends.iter().any(|end| name.ends_with(end));
+    is_part || [crate::catalog::FILE, "lock"].contains(&name)
 }
 
-/// Whether a path is one of an index.
-pub(super) fn is_of_index(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "parquet")
-}
-
-/// Removes files of segments that are not in the catalog any more.
+/// Removes files of parts that are not in the catalog any more.
 fn sweep(directory: &Path, catalog: &Catalog) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let segment = name.strip_suffix(".rows.parquet").or_else(|| name.strip_suffix(".strings.parquet"));
-        if let Some(segment) = segment
-            && !catalog.segments.iter().any(|entry| entry.name == segment)
+        let stem = name.strip_suffix(".parquet").unwrap_or(&name);
+        let part = stem.strip_suffix(".rows").or_else(|| stem.strip_suffix(".strings"));
+        if let Some(part) = part
+            && !catalog.parts.iter().any(|entry| entry.name == part)
         {
             let _ = fs::remove_file(&path);
         }

@@ -1,4 +1,4 @@
-//! What is known of a whole run: over all its segments, or after a pass over its traces.
+//! What is known of a whole run: over all its parts, or after a pass over its traces.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,17 @@ use weftline_format::source::Source as Text;
 use crate::Result;
 use crate::catalog::{FlawEntry, SourceEntry};
 use crate::dictionary::{Dictionary, Kind, Process};
-use crate::input::Part;
+use crate::input::TraceSet;
+use crate::part::{Columns, GroupMeta, Part, widen};
 use crate::pipeline::{Sink, Tables};
+use crate::rows::{Late, Meaning, meaning_of};
 use crate::scan::Renumber;
-use crate::segment::{Columns, GroupMeta, Segment, strings_of, widen};
 use crate::source::{self, TraceFile};
 
 /// When the events of a run were, and how many of each phase there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Earliest start and latest end of spans (`X`, and `B` with its `E`): the start is the origin of time buckets.
+    /// Earliest start and latest end of spans: the start is the origin of time buckets.
     pub spans: Option<(i64, i64)>,
     /// The same, of all events that have a time.
     pub all: Option<(i64, i64)>,
@@ -36,17 +37,17 @@ impl Times {
         }
         for (code, count) in &meta.per_phase {
             match self.per_phase.iter_mut().find(|(known, _)| known == code) {
-                Some((_, all)) => *all += count,
+                Some((_, all)) => *all = all.saturating_add(*count),
                 None => self.per_phase.push((*code, *count)),
             }
         }
         self.per_phase.sort_unstable();
     }
 
-    /// A span that was open ended then.
-    pub(super) fn end_at(&mut self, end: i64) {
+    /// A span whose end was found later.
+    pub(super) fn add_late(&mut self, late: &Late) {
         for range in [&mut self.spans, &mut self.all] {
-            *range = range.map(|(start, known)| (start, known.max(end)));
+            widen(range, late.end.saturating_sub(late.dur), late.end);
         }
     }
 
@@ -83,12 +84,12 @@ pub struct Source {
 }
 
 impl Source {
-    pub(super) fn new(part: &Part, entry: &SourceEntry) -> Source {
+    pub(super) fn new(set: &TraceSet, entry: &SourceEntry) -> Source {
         Source {
-            path: part.path(Path::new(&entry.file)),
+            path: set.path(Path::new(&entry.file)),
             dialect: entry.dialect.clone(),
             events: entry.events,
-            bytes: entry.size - entry.from,
+            bytes: entry.size.saturating_sub(entry.from),
             flaws: entry.flaws,
             lost_bytes: entry.lost_bytes,
             damage: entry.damage.clone(),
@@ -97,46 +98,55 @@ impl Source {
     }
 }
 
-/// The segments of a run with common ids.
+/// The parts of a run with common ids.
 pub(super) struct Joined {
-    pub segments: Vec<(Segment, Renumber)>,
+    pub parts: Vec<(Part, Renumber)>,
     pub dictionary: Dictionary,
     pub times: Times,
 }
 
-/// Opens segments, and gives their ids common numbers.
-pub(super) fn join(names: &[(PathBuf, String)]) -> Result<Joined> {
-    let mut opened = Vec::with_capacity(names.len());
+/// Opens parts, of which each is said to have so many rows, and gives their ids common numbers. What `known` numbers already keeps its number.
+pub(super) fn join(named: &[(PathBuf, String, u64)], known: &Dictionary) -> Result<Joined> {
+    let mut opened = Vec::with_capacity(named.len());
     let mut times = Times::default();
-    for (directory, name) in names {
-        let segment = Segment::open(directory, name)?;
-        segment.meta.groups.iter().for_each(|meta| times.add(meta));
-        let mut tables = strings_of(directory, name)?;
-        tables.processes.clone_from(&segment.meta.processes);
-        opened.push((segment, tables));
+    for (directory, name, rows) in named {
+        let (part, tables) = Part::open(directory, name, *rows)?;
+        part.meta.groups.iter().for_each(|meta| times.add(meta));
+        opened.push((part, tables));
     }
-    let mut all = Dictionary::default();
+    let (dictionary, renumbers) = number(&opened.iter().map(|(_, tables)| tables).collect::<Vec<_>>(), known);
+    let parts = opened.into_iter().zip(renumbers).map(|((part, _), renumber)| (part, renumber)).collect();
+    Ok(Joined { parts, dictionary, times })
+}
+
+/// Gives the ids of several tables common numbers, and says how each is renumbered.
+pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec<Renumber>) {
+    let mut all = known.clone();
     // Hashes may be defined in another file than the one that uses them.
     let mut meanings: FxHashMap<(u8, &str), &str> = FxHashMap::default();
-    for (_, tables) in &opened {
+    for tables in opened {
         for (kind, hash) in &tables.defined {
             if let Some(name) = tables.meaning(*kind, hash) {
                 meanings.entry((*kind as u8, hash)).or_insert(name);
             }
         }
     }
-    let mut people: FxHashMap<String, u32> = FxHashMap::default();
+    let mut known: FxHashMap<String, u32> = all.processes.iter().map(Process::key).zip(0..).collect();
     let mut renumbers = Vec::with_capacity(opened.len());
-    for (_, tables) in &opened {
+    for tables in opened {
         let map = |into: &mut crate::dictionary::Strings, from: &crate::dictionary::Strings| {
             shorten(from.iter().map(|text| into.intern(text)).collect())
         };
         let names = map(&mut all.names, &tables.names);
         let cats = map(&mut all.cats, &tables.cats);
-        let mut files = Vec::with_capacity(tables.hashes.len());
-        for hash in tables.hashes.iter() {
-            let path = meanings.get(&(Kind::Path as u8, hash));
-            let id = all.files.intern(path.unwrap_or(&hash));
+        let mut files = Vec::with_capacity(tables.files.len());
+        for key in tables.files.iter() {
+            let (hash, meaning) = meaning_of(key);
+            let path = match meaning {
+                Meaning::Path(path) => Some(path),
+                _ => meanings.get(&(Kind::Path as u8, hash)).copied(),
+            };
+            let id = all.files.intern(path.unwrap_or(hash));
             if id as usize >= all.known.len() {
                 all.known.push(path.is_some());
             } else if path.is_some() {
@@ -150,7 +160,7 @@ pub(super) fn join(names: &[(PathBuf, String)]) -> Result<Joined> {
             let host = meanings.get(&(Kind::Host as u8, process.hhash.as_str())).copied();
             resolve_host(&mut process, host);
             let next = all.processes.len() as u32;
-            let id = *people.entry(process.key()).or_insert(next);
+            let id = *known.entry(process.key()).or_insert(next);
             if id == next {
                 all.processes.push(process);
             } else {
@@ -165,8 +175,7 @@ pub(super) fn join(names: &[(PathBuf, String)]) -> Result<Joined> {
             all.texts.insert((*hash).to_owned(), (*name).to_owned());
         }
     }
-    let segments = opened.into_iter().zip(renumbers).map(|((segment, _), renumber)| (segment, renumber)).collect();
-    Ok(Joined { segments, dictionary: all, times })
+    (all, renumbers)
 }
 
 fn resolve_host(process: &mut Process, name: Option<&str>) {
@@ -186,9 +195,9 @@ fn shorten(map: Vec<u32>) -> Option<Vec<u32>> {
 /// The dictionary of a run without an index: its files are numbered by their hashes.
 pub(super) fn dictionary_of(tables: &Tables) -> Dictionary {
     let mut all = Dictionary { names: tables.names.clone(), cats: tables.cats.clone(), ..Dictionary::default() };
-    for hash in tables.hashes.iter() {
-        let path = tables.meaning(Kind::Path, hash);
-        all.files.push(path.unwrap_or(hash));
+    for key in tables.file_keys() {
+        let path = tables.path(&key);
+        all.files.push(path.unwrap_or(meaning_of(&key).0));
         all.known.push(path.is_some());
     }
     for process in &tables.processes {
@@ -208,8 +217,8 @@ pub(super) fn dictionary_of(tables: &Tables) -> Dictionary {
 /// Whether spans may be written as two events: DFTracer and Weftline never do that.
 pub(super) fn may_have_pairs(files: &[TraceFile]) -> bool {
     files.iter().any(|file| {
-        let sniffed = source::open(file).ok().and_then(|input| Text::new(&input).ok()?.sniff().ok());
-        sniffed.is_none_or(|sniff| matches!(sniff.dialect, Dialect::Chrome | Dialect::PerfFlowAspect))
+        let sniffed = source::open(file).ok().and_then(|input| Text::new(&input).ok()?.reading().ok());
+        sniffed.is_none_or(|reading| matches!(reading.dialect, Dialect::Chrome | Dialect::PerfFlowAspect))
     })
 }
 

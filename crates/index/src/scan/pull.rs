@@ -1,29 +1,34 @@
 //! Row groups one by one, for an engine that asks for them when it has room: see [`Run::pull`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Batch, Effort, Reader, Request, needed, plan};
-use crate::Result;
-use crate::filter::Compiled;
-use crate::run::{Content, Run};
+use super::{Batch, Effort, Reader, Request};
+use crate::part::Room;
+use crate::run::{Parts, Run};
+use crate::{IndexError, Result};
 
 /// The row groups of a run that may hold a match.
 pub struct Pull {
     run: Arc<Run>,
     request: Request,
-    compiled: Arc<Compiled>,
     groups: Vec<(usize, usize)>,
     effort: Effort,
+    /// Replaced when a page turns out to be damaged.
+    parts: Mutex<Arc<Parts>>,
 }
 
 impl Run {
     /// Finds the row groups that a question needs and lets the caller read each when it likes, from any thread. A run without an index has
     /// none to choose from: nothing, use [`Run::scan`].
     pub fn pull(self: &Arc<Run>, request: Request) -> Option<Pull> {
-        let Content::Indexed(segments) = &self.content else { return None };
-        let compiled = Arc::new(Compiled::new(&request.filter, &self.dictionary()));
-        let (groups, effort) = plan(segments, &compiled);
-        Some(Pull { run: Arc::clone(self), request, compiled, groups, effort })
+        // A row group that was handed over cannot be taken back: what could not be replaced is compared with its sums before any is.
+        let is_whole = self.is_replaceable() || self.planned(&request).is_ok();
+        if self.read_from_traces().is_some() || !is_whole {
+            return None;
+        }
+        let parts = self.parts();
+        let (groups, effort) = Reader::new(self, &request).plan(&parts);
+        Some(Pull { run: Arc::clone(self), request, groups, effort, parts: Mutex::new(parts) })
     }
 }
 
@@ -35,20 +40,28 @@ impl Pull {
 
     /// Rows of a row group before the filter.
     pub fn rows(&self, number: usize) -> u64 {
-        self.located(number).map_or(0, |(segment, group)| segment.0.meta.groups[group].rows)
+        self.groups.get(number).map_or(0, |(place, group)| self.parts()[*place].0.meta.groups[*group].rows)
     }
 
     /// Reads one of the row groups that must be read, `0..effort().groups_read`, and hands on what matches.
     pub fn read(&self, number: usize, each: &mut dyn FnMut(&Batch)) -> Result<()> {
-        let Some(((segment, renumber), group)) = self.located(number) else { return Ok(()) };
-        let columns = needed(&self.request, &self.compiled);
-        let reader = Reader { compiled: Arc::clone(&self.compiled), columns, request: &self.request };
-        reader.group(segment, renumber, group, each)
+        let Some(located) = self.groups.get(number) else { return Ok(()) };
+        let reader = Reader::new(&self.run, &self.request);
+        let mut parts = self.parts();
+        if let Err(IndexError::Damaged { path, why }) = reader.check(&parts, &[*located], 1) {
+            parts = self.run.heal(&parts)?;
+            // Row groups that were read already must be the same in the new index: so they are unless trace files have changed.
+            if reader.plan(&parts) != (self.groups.clone(), self.effort) {
+                return Err(IndexError::Damaged { path, why });
+            }
+            *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&parts);
+        }
+        let (part, renumber) = &parts[located.0];
+        let read = reader.group(part, renumber, located.1, &mut Room::new()?, each);
+        read.inspect_err(|error| self.run.doubt(error))
     }
 
-    fn located(&self, number: usize) -> Option<(&(crate::segment::Segment, super::Renumber), usize)> {
-        let Content::Indexed(segments) = &self.run.content else { return None };
-        let (place, group) = self.groups.get(number)?;
-        Some((&segments[*place], *group))
+    fn parts(&self) -> Arc<Parts> {
+        Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use weftline_format::dialect::Sniff;
+use weftline_format::dialect::Reading;
 use weftline_format::gunzip;
 use weftline_format::source::{Input as _, OpenFile};
 
@@ -23,7 +23,7 @@ pub(super) fn cut(
     number: usize,
     file: &TraceFile,
     input: &OpenFile,
-    sniff: Sniff,
+    reading: Reading,
     give: &mut impl FnMut(Work, u64) -> bool,
 ) -> Result<Option<bool>> {
     let head = read(input, 0, LONGEST, &file.path)?;
@@ -51,7 +51,7 @@ pub(super) fn cut(
         }
         let len = bytes.len() as u64;
         let last = at + len >= size;
-        if !give(Work::Gzip { file: number, sniff, at, bytes, last }, len) {
+        if !give(Work::Gzip { file: number, reading, at, bytes, last }, len) {
             return Ok(Some(false));
         }
         at += len;

@@ -1,7 +1,7 @@
 //! Traces that are cut, torn, mixed up or just many: what can be read is read, the rest is counted and named.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use flate2::Compression;
@@ -30,7 +30,10 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 fn open(directory: &Path) -> (Vec<i64>, Vec<Source>) {
-    let run = Run::open(&[directory.to_owned()], &OpenOptions::default()).expect("opened");
+    read(&Run::open(&[directory.to_owned()], &OpenOptions::default()).expect("opened"))
+}
+
+fn read(run: &Run) -> (Vec<i64>, Vec<Source>) {
     let (states, _) = run
         .scan(&Request::of([Column::Ts]), Vec::new, |all: &mut Vec<i64>, batch| {
             all.extend(batch.ints(Column::Ts).iter().flatten().map(|ns| ns / 1000));
@@ -59,8 +62,6 @@ fn small_files() {
     check("plain.pfw", text.as_bytes(), 0..100, &[]);
     check("crlf.pfw", text.replace('\n', "\r\n").as_bytes(), 0..100, &[]);
     check("brackets.pfw.gz", &gzip(format!("[\n{}]\n", text.replace("}\n", "},\n")).as_bytes()), 0..100, &[]);
-    check("empty.pfw", b"", [], &[]);
-    check("empty.pfw.gz", &gzip(b""), [], &[]);
     let garbage = format!("{}garbage\n{}\u{0}\u{0}\n{}", lines(0..10), lines(10..20), lines(20..30));
     check("garbage.pfw", garbage.as_bytes(), 0..30, &["not an event", "not an event"]);
     check("cut.pfw", &text.as_bytes()[..text.len() - 10], 0..99, &["cut event"]);
@@ -148,6 +149,33 @@ fn one_endless_line() {
     assert!(sources[0].lost_bytes >= 200 << 20, "{sources:?}");
 }
 
+/// VizTracer and Chrome write all events in one line.
+#[test]
+fn a_long_line_of_events_loses_none() {
+    const EVENTS: usize = 600_000;
+    for head in ["{\"traceEvents\":[", "[\n"] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("long.json");
+        let mut file = BufWriter::new(File::create(&path).expect("made"));
+        file.write_all(head.as_bytes()).expect("written");
+        for n in 0..EVENTS {
+            let comma = if n == 0 { "" } else { ", " };
+            write!(
+                file,
+                "{comma}{{\"ph\": \"X\", \"name\": \"f\", \"cat\": \"FEE\", \"pid\": 1, \"tid\": 1, \"ts\": {n}, \"dur\": 0.5, \"args\": {{\"func_args\": \"{:60}\"}}}}",
+                n
+            )
+            .expect("written");
+        }
+        file.write_all(if head.starts_with('{') { b"]}" } else { b"]" }).expect("written");
+        file.flush().expect("written");
+        let size = fs::metadata(&path).expect("there").len();
+        assert!(size > 80 << 20, "longer than what is carried from block to block: {size}");
+        let (starts, sources) = open(directory.path());
+        assert_eq!((starts.len(), sources[0].flaws), (EVENTS, 0), "{head:?}: {:?}", sources[0].damage);
+    }
+}
+
 #[test]
 fn very_many_small_files() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -161,15 +189,110 @@ fn very_many_small_files() {
     assert_eq!(again.index()[0].read, 0);
 }
 
+/// What has the name of a trace and cannot be read, for root neither.
+fn plant_unreadable(directory: &Path) -> [&'static str; 4] {
+    let at = |name: &str| directory.join(name);
+    fs::create_dir(at("directory.pfw")).expect("made");
+    std::os::unix::fs::symlink(at("nowhere"), at("link.pfw")).expect("linked");
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe.pfw")).status().expect("mkfifo runs").success());
+    std::os::unix::net::UnixListener::bind(at("socket.json")).expect("bound");
+    ["directory.pfw", "link.pfw", "pipe.pfw", "socket.json"]
+}
+
 #[test]
 fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    fs::write(directory.path().join("a.pfw"), lines(0..5)).expect("written");
-    // Something that opens but cannot be read, for root too.
-    fs::create_dir(directory.path().join("inner")).expect("made");
-    fs::write(directory.path().join("b.pfw"), lines(5..10)).expect("written");
-    let (starts, sources) = open(directory.path());
-    assert_eq!((starts, sources.len()), ((0..10).collect(), 2));
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("a.pfw"), lines(0..5)).expect("written");
+    // Large enough to be cut into tasks.
+    fs::write(at("z.pfw"), lines(5..50_000)).expect("written");
+    let unreadable = plant_unreadable(directory.path());
+    let one_by_one: Vec<_> = ["a.pfw", "z.pfw"].iter().chain(&unreadable).map(|name| at(name)).collect();
+    let cases = [
+        ("the directory", vec![directory.path().to_owned()]),
+        ("a glob", vec![directory.path().join("*.{pfw,json}")]),
+        ("all by name", one_by_one),
+    ];
+    for (what, named) in cases {
+        // Without an index, with a new one, and with one that is there.
+        for no_index in [true, false, false] {
+            let run = Run::open(&named, &OpenOptions { no_index, ..OpenOptions::default() }).expect("opened");
+            let (read_now, (starts, sources)) = (run.index().first().map(|index| index.read), read(&run));
+            assert_eq!(starts, (0..50_000).collect::<Vec<_>>(), "{what}");
+            let bytes: u64 = sources.iter().map(|source| source.bytes).sum();
+            assert_eq!(bytes as usize, lines(0..50_000).len(), "{what}, without an index: {no_index}");
+            let mut skipped: Vec<_> = sources.iter().filter(|source| source.unreadable.is_some()).collect();
+            skipped.sort_by(|a, b| a.path.cmp(&b.path));
+            let names: Vec<_> = skipped.iter().filter_map(|source| source.path.file_name()?.to_str()).collect();
+            assert_eq!((names.as_slice(), sources.len()), (&unreadable[..], 6), "{what}: {sources:?}");
+            let is_first = !no_index && read_now != Some(0);
+            assert!(no_index || what != "the directory" || is_first == (read_now == Some(6)), "{what}: {read_now:?}");
+        }
+        let again = Run::open(&named, &OpenOptions::default()).expect("opened");
+        assert!(again.index().iter().all(|index| index.read == 0), "{what} is read again and again");
+    }
+    // What can be read all of a sudden is read.
+    fs::write(at("nowhere"), lines(50_000..50_010)).expect("written");
+    assert_eq!(open(directory.path()).0, (0..50_010).collect::<Vec<_>>());
+}
+
+/// What holds no event is refused in one sentence, and nothing is written beside it.
+#[test]
+fn what_is_no_trace_is_refused() {
+    let file = |name: &'static str, bytes: &[u8]| (name, bytes.to_owned());
+    let junk = [
+        file("empty.pfw", b""),
+        file("empty.pfw.gz", &gzip(b"")),
+        file("passwd", b"root:x:0:0:root:/root:/bin/bash\n"),
+        file("package.json", br#"{"name":"x","version":"1.0"}"#),
+        file("list.json", b"[1, 2, 3]"),
+        file("zeros.pfw", &[0; 10_000]),
+        file("twice.pfw.gz", &gzip(&gzip(lines(0..10).as_bytes()))),
+        file("cut.pfw.gz", &gzip(lines(0..10).as_bytes())[..15]),
+        file("metadata.json", br#"[{"name":"process_name","ph":"M","pid":1,"args":{"name":"x"}}]"#),
+    ];
+    let refused = |named: &Path, expected: &str| {
+        for no_index in [true, false] {
+            let options = OpenOptions { no_index, ..OpenOptions::default() };
+            let error = Run::open(&[named.to_owned()], &options).map(|_| ()).expect_err("no trace");
+            let is_right = matches!(error, weftline_index::IndexError::NoEvents { .. });
+            assert!(is_right && error.to_string().contains(expected), "{}: {error}", named.display());
+        }
+    };
+    let all = tempfile::tempdir().expect("a temporary directory");
+    for (name, bytes) in &junk {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for place in [directory.path(), all.path()] {
+            fs::write(place.join(name), bytes).expect("written");
+        }
+        refused(&directory.path().join(name), "no event of a trace is in it");
+        assert!(!directory.path().join(".weft").exists(), "an index beside {name}");
+    }
+    refused(all.path(), "in any of its 8 files;");
+    plant_unreadable(all.path());
+    refused(all.path(), "in any of its 12 files, of which 4 cannot be read");
+    refused(&all.path().join("pipe.pfw"), "is not a regular file");
+    assert!(!all.path().join(".weft").exists());
+    // An index that an earlier version left does not help.
+    fs::create_dir_all(all.path().join(".weft/index")).expect("made");
+    fs::write(all.path().join(".weft/index/index.json"), "{}").expect("written");
+    refused(all.path(), "cannot be read");
+}
+
+/// A run that recorded nothing can be asked all the same; who needs events says so.
+#[test]
+fn an_empty_run_is_a_run() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let manifest = weftline_format::manifest::RunManifest { id: "7f3a".into(), ..Default::default() };
+    manifest.create(directory.path()).expect("made");
+    for no_index in [true, false] {
+        let run = Run::open(&[directory.path().to_owned()], &OpenOptions { no_index, ..OpenOptions::default() });
+        let run = run.expect("a run");
+        let refused = run.require_events().expect_err("no events").to_string();
+        assert!(refused.contains("nothing was recorded"), "{refused}");
+        assert_eq!(read(&run), (Vec::new(), Vec::new()));
+        assert!(!directory.path().join(".weft").exists());
+    }
 }
 
 /// What is no file is not waited for, what supervisors noted is no trace, and a file is as long as its data.
@@ -185,7 +308,7 @@ fn planted_files() {
         assert!(std::process::Command::new("mkfifo").arg(at(pipe)).status().expect("mkfifo runs").success());
     }
     let refused = Run::open(&[directory.path().to_owned()], &OpenOptions::default()).map(|_| ());
-    assert!(matches!(refused, Err(weftline_index::IndexError::NoTraces { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(weftline_index::IndexError::NoEvents { .. })), "{refused:?}");
 
     for (name, bytes) in
         [("plain.pfw", lines(0..100).into_bytes()), ("packed.pfw.gz", gzip(lines(100..200).as_bytes()))]
@@ -195,7 +318,8 @@ fn planted_files() {
     }
     let (starts, sources) = open(directory.path());
     assert_eq!(starts, (0..200).collect::<Vec<_>>());
-    for source in &sources {
+    assert_eq!(sources.iter().filter(|source| source.unreadable.is_some()).count(), 1, "the pipe: {sources:?}");
+    for source in sources.iter().filter(|source| source.unreadable.is_none()) {
         assert!(source.damage.iter().any(|flaw| flaw.note.contains("a hole in the file")), "{sources:?}");
     }
 }

@@ -39,19 +39,18 @@ fn expected(directory: &Path) -> Counts {
 }
 
 fn found(run: &Run) -> Counts {
-    let ret = Column::integer("ret").expect("a column");
-    let columns = [Column::Phase, Column::Name, Column::Cat, Column::Process, Column::File, Column::Dur, ret];
+    let columns = [Column::Phase, Column::Name, Column::Cat, Column::Process, Column::File, Column::Dur, Column::RET];
     let (states, _) = run
         .scan(&Request::of(columns), Vec::new, |all: &mut Vec<_>, batch| {
             use arrow_array::Array as _;
             let (names, cats) = (batch.ids(Column::Name), batch.ids(Column::Cat));
-            let (people, files) = (batch.ids(Column::Process), batch.ids(Column::File));
-            let (dur, ret) = (batch.ints(Column::Dur), batch.ints(ret));
+            let (processes, files) = (batch.ids(Column::Process), batch.ids(Column::File));
+            let (dur, ret) = (batch.ints(Column::Dur), batch.ints(Column::RET));
             for row in (0..batch.rows()).filter(|row| batch.phases().value(*row) != phase_code(Phase::Metadata)) {
                 let file = files.is_valid(row).then(|| files.value(row));
                 let number =
                     |column: &arrow_array::Int64Array| if column.is_valid(row) { column.value(row) } else { 0 };
-                all.push((names.value(row), cats.value(row), people.value(row), file, number(dur), number(ret)));
+                all.push((names.value(row), cats.value(row), processes.value(row), file, number(dur), number(ret)));
             }
         })
         .expect("scanned");

@@ -125,16 +125,16 @@ fn a_damaged_or_foreign_catalog_is_built_anew() {
     let directory = scratch();
     fs::write(directory.path().join("a.pfw"), lines(0, 10)).expect("written");
     let index = open(directory.path()).index()[0].directory.clone();
-    for text in ["", "{", "{\"format\":99,\"tool\":\"x\",\"segments\":[]}"] {
+    for text in ["", "{", "{\"format\":99,\"tool\":\"x\",\"parts\":[]}"] {
         fs::write(index.join("index.json"), text).expect("written");
         assert_eq!(starts(&open(directory.path())), numbers(0..10), "{text}");
     }
     let files: Vec<PathBuf> =
         fs::read_dir(&index).expect("there").map(|entry| entry.expect("an entry").path()).collect();
-    assert_eq!(files.len(), 4, "one segment of two files, the catalog and the lock: {files:?}");
-    let rows = files.iter().find(|path| path.to_string_lossy().ends_with(".rows.parquet")).expect("rows");
+    assert_eq!(files.len(), 4, "one part of two files, the catalog and the lock: {files:?}");
+    let rows = files.iter().find(|path| path.to_string_lossy().ends_with(".rows")).expect("rows");
     fs::write(rows, "nothing").expect("written");
-    assert_eq!(starts(&open(directory.path())), numbers(0..10), "a segment that cannot be read");
+    assert_eq!(starts(&open(directory.path())), numbers(0..10), "a part that cannot be read");
     fs::remove_dir_all(&index).expect("removed");
     assert_eq!(starts(&open(directory.path())), numbers(0..10), "deleting the index is safe");
 }
@@ -228,4 +228,26 @@ fn large_files_give_what_small_ones_give() {
     let streamed = OpenOptions { no_index: true, ..OpenOptions::default() };
     let run = Run::open(&[directory.path().to_owned()], &streamed).expect("opened");
     assert_eq!(starts(&run), numbers(0..400_000));
+}
+
+/// Where an index cannot be written, the answer is the same; once it can, there is one.
+#[test]
+fn an_index_that_cannot_be_written_is_done_without() {
+    // Something in the way stands for a disk that is full or refuses: root may write everywhere. The catalog comes last of all.
+    for in_the_way in ["lock", "index.json"] {
+        let directory = scratch();
+        fs::write(directory.path().join("a.pfw"), lines(0, 10)).expect("written");
+        let index = open(directory.path()).index()[0].directory.clone();
+        fs::remove_dir_all(&index).expect("removed");
+        fs::create_dir_all(index.join(in_the_way).join("x")).expect("made");
+        let run = open(directory.path());
+        assert_eq!(starts(&run), numbers(0..10), "{in_the_way}");
+        assert!(run.index().is_empty() && matches!(run.refused(), Some(IndexError::Io { .. })), "{:?}", run.refused());
+        let left = fs::read_dir(&index).expect("there").count();
+        assert!(left <= 3, "half an index stays behind: {left} files");
+        fs::remove_dir_all(&index).expect("removed");
+        let run = open(directory.path());
+        assert_eq!((starts(&run), run.index().len()), (numbers(0..10), 1));
+        assert!(run.refused().is_none());
+    }
 }

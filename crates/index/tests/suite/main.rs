@@ -4,3 +4,5 @@ mod damage;
 mod golden;
 mod life;
 mod lossless;
+mod rot;
+mod window;

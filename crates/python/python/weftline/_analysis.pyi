@@ -68,6 +68,14 @@ class Run:
         to: Union[int, float, str, timedelta, None] = None,
     ) -> Stream:
         """Events, as a stream of batches."""
+    def samples(
+        self,
+        *,
+        where: Optional[str] = None,
+        from_: Union[int, float, str, timedelta, None] = None,
+        to: Union[int, float, str, timedelta, None] = None,
+    ) -> Stream:
+        """Samples of hosts and processes, one row per value, as a stream of batches."""
     def sql(self, program: Union[str, os.PathLike[str]], query: str) -> Stream:
         """The answer of `weft-sql` to a query."""
     def info(self) -> dict[str, Any]:
@@ -110,6 +118,9 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
+    @property
+    def units(self) -> dict[str, str]:
+        """What each column measures, by name: `s`, `ns`, `bytes`, `bytes/s`, `1/s`, `count`, `share`, `percent`, `id`, `number` …"""
     def __len__(self) -> int: ...
     def __contains__(self, column: str, /) -> bool: ...
     def __getitem__(self, column: str, /) -> list[Any]: ...

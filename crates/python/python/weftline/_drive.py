@@ -4,8 +4,9 @@ Each driver gets the *life* of what was returned (``_native.Life``), and gives b
 on: values, exceptions, closing, the result. So ``inspect``, ``asyncio`` and everybody else see what they would see untraced.
 """
 
+import contextlib
 import types
-from typing import Any, AsyncGenerator, Awaitable, Coroutine, Generator, TypeVar
+from typing import Any, AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Optional, TypeVar
 
 from . import _native
 
@@ -44,6 +45,43 @@ _awaitable_generator = types.coroutine(_generator)
 
 async def _coroutine(life: _native.Life) -> Any:
     return await life.through(life.take().__await__())
+
+
+@contextlib.contextmanager
+def ending(over: Callable[[Optional[BaseException]], Any]) -> Iterator[None]:
+    """Calls `over` with what ended the block; what its consumer closed has not failed."""
+    failure: Optional[BaseException] = None
+    try:
+        yield
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        over(failure)
+
+
+class Relay:
+    """``yield from`` for async generators, which Python lacks: what the consumer does with an item is done to `made`.
+
+    Await ``step`` for the next item, and yield it inside ``async with relay: relay.sent = yield item``.
+    """
+
+    def __init__(self, made: AsyncGenerator[Any, Any]) -> None:
+        self._made = made
+        self.step: Awaitable[Any] = made.__anext__()
+        self.sent: Any = None
+
+    async def __aenter__(self) -> None:
+        self.sent = None
+
+    async def __aexit__(self, kind: Any, error: Optional[BaseException], traceback: Any) -> bool:
+        if isinstance(error, GeneratorExit):
+            await self._made.aclose()
+            return False
+        self.step = self._made.asend(self.sent) if error is None else self._made.athrow(error)
+        return True
 
 
 async def _async_generator(life: _native.Life) -> AsyncGenerator[Any, Any]:

@@ -4,46 +4,40 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Optional, TypedDict, TypeVar, Union, overload
 
 from . import _native
 from ._wrapping import Options, default_name, names, wrap
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Function = TypeVar("Function")
 Item = TypeVar("Item")
+
+
+class Chosen(TypedDict, total=False):
+    """What a decorator may be told besides a name; see :meth:`Trace.__call__`."""
+
+    category: str
+    args: Union[bool, Iterable[str]]
+    skip: Iterable[str]
+    cpu_mem: bool
+    steps: Optional[bool]
 
 
 class Trace:
     """The type of :data:`weftline.trace`."""
 
     @overload
-    def __call__(
-        self,
-        name: str,
-        /,
-        *,
-        category: str = "app",
-        args: Union[bool, Iterable[str]] = False,
-        skip: Iterable[str] = (),
-        cpu_mem: bool = False,
-        steps: Optional[bool] = None,
-    ) -> Callable[[Function], Function]: ...
+    def __call__(self, name: str, /, **chosen: Unpack[Chosen]) -> Callable[[Function], Function]: ...
 
     @overload
     def __call__(self, function: Function, /) -> Function: ...
 
     @overload
     def __call__(
-        self,
-        function: None = None,
-        /,
-        *,
-        name: Optional[str] = None,
-        category: str = "app",
-        args: Union[bool, Iterable[str]] = False,
-        skip: Iterable[str] = (),
-        cpu_mem: bool = False,
-        steps: Optional[bool] = None,
+        self, function: None = None, /, *, name: Optional[str] = None, **chosen: Unpack[Chosen]
     ) -> Callable[[Function], Function]: ...
 
     def __call__(

@@ -122,6 +122,20 @@ class Run:
         """The events themselves, as a stream of Arrow batches. :func:`event_columns` lists the columns."""
         return self._opened.events(columns=None if columns is None else list(columns), where=where, from_=from_, to=to)
 
+    def samples(
+        self,
+        where: Optional[str] = None,
+        from_: Optional[Time] = None,
+        to: Optional[Time] = None,
+    ) -> Stream:
+        """Samples of hosts and processes, one row per value, as a stream of Arrow batches.
+
+        Columns: ``time_ns`` (when it was read), ``dur_ns`` (the interval that it describes), ``host``, ``process``, ``pid`` (0: the host), ``program``,
+        ``category``, ``name`` (the counter: ``cpu``, ``vda`` …), ``metric``, ``value``, ``unit``, and ``type``: ``gauge`` (at that moment), ``mean``
+        (of the interval), ``delta`` (growth in the interval) or ``total``.
+        """
+        return self._opened.samples(where=where, from_=from_, to=to)
+
     def sql(self, query: str) -> Stream:
         """The answer to a query, from the program ``weft-sql``; ``docs/schema.md`` has the tables."""
         return self._opened.sql(_sql_program(), query)

@@ -7,7 +7,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use weftline::front::{self, Kind, Table};
-use weftline::recorder;
+use weftline::locate;
 
 use super::Wrapper;
 use crate::plan::{Passed, Plan};
@@ -84,7 +84,7 @@ unsafe fn record(callable: *mut ffi::PyObject, arguments: Arguments) -> *mut ffi
             ffi::PyErr_SetString(ffi::PyExc_ReferenceError, c"the traced function does not exist any more".as_ptr());
             return null_mut();
         }
-        let Some(table) = recorder::recording() else { return arguments.call(function) };
+        let Some(table) = locate::recording() else { return arguments.call(function) };
         if !(*wrapper).plain || table.wants_usage.load(std::sync::atomic::Ordering::Relaxed) != 0 {
             return record_more(table, (*wrapper).plan, function, arguments);
         }

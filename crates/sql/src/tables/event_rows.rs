@@ -5,17 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use weftline_analysis::events::Assembler;
 use weftline_format::Phase;
-use weftline_index::column::phase_code;
+use weftline_index::column::{SPAN_PHASES, phase_code};
 use weftline_index::{Filter, Request};
 
-use super::columns::Assembler;
 use super::pushdown::{self, subject};
 use super::scan::{EventScan, Rows};
-use super::values::{SYSTEM_CATEGORIES, Values};
+use super::values::Values;
 use super::vocabulary::Vocabulary;
 use crate::schema::Table;
 
@@ -39,17 +39,19 @@ impl EventRows {
             Filter::default().with_phases(&codes)
         };
         match self.table.name {
-            "spans" => phases(&[Phase::Complete, Phase::Begin]),
+            "spans" => phases(&SPAN_PHASES),
             "io" => {
                 let categories = self.words.rules.io_categories.clone();
-                let mut filter = phases(&[Phase::Complete, Phase::Begin]);
+                let mut filter = phases(&SPAN_PHASES);
                 filter.cats = Some(Arc::new(move |cat| categories.contains(&cat.to_lowercase())));
                 filter
             }
             "counters" => phases(&[Phase::Counter]),
             "system" => {
                 let mut filter = phases(&[Phase::Counter]);
-                filter.cats = Some(Arc::new(|cat| SYSTEM_CATEGORIES.contains(&cat.to_lowercase().as_str())));
+                filter.cats = Some(Arc::new(|cat| {
+                    weftline_format::metrics::HOST_CATEGORIES.contains(&cat.to_lowercase().as_str())
+                }));
                 filter.processes = Some(Arc::new(|process| process.pid == 0));
                 filter
             }
@@ -60,12 +62,22 @@ impl EventRows {
     fn rows(&self, schema: SchemaRef) -> Result<Rows> {
         let words = Arc::clone(&self.words);
         Ok(match self.table.name {
-            "counters" => Rows::Values(Values::new(words, schema, false)?),
-            "system" => Rows::Values(Values::new(words, schema, true)?),
-            "spans" | "io" => Rows::Events(Assembler::new(words, schema, true)?),
-            _ => Rows::Events(Assembler::new(words, schema, false)?),
+            "counters" => Rows::Values(Values::new(self.table, words, schema, false)?),
+            "system" => Rows::Values(Values::new(self.table, words, schema, true)?),
+            name => Rows::Events(assembler(self.table, &words, schema, matches!(name, "spans" | "io"))?),
         })
     }
+}
+
+/// Makes some columns of a table.
+pub(super) fn assembler(table: &Table, words: &Vocabulary, schema: SchemaRef, spans_only: bool) -> Result<Assembler> {
+    let source = |name: &str| {
+        let column = table.columns.iter().find(|column| column.name == name);
+        let none = || DataFusionError::Internal(format!("the column {name} of {} has no source", table.name));
+        column.and_then(|column| column.source).ok_or_else(none)
+    };
+    let sources = schema.fields().iter().map(|field| source(field.name())).collect::<Result<_>>()?;
+    Ok(Assembler::with_schema(Arc::clone(&words.words), schema, sources, spans_only))
 }
 
 #[async_trait]

@@ -6,6 +6,7 @@ use datafusion::arrow::array::Array as _;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use weftline_analysis::group::directory_of;
+use weftline_calls::Side;
 use weftline_index::{Column, Request};
 
 use super::external;
@@ -23,11 +24,12 @@ struct State {
 
 pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
     // Fails when there are more paths than a column can hold.
-    words.paths()?;
+    words.paths().map_err(external)?;
     let counter = Counter::new(words);
     let mut columns = Counter::COLUMNS.to_vec();
-    columns.extend([Column::File, Column::Process]);
+    columns.extend([Column::File, Column::SecondFile, Column::Process]);
     let count = words.dictionary.files.len();
+    let identities = &words.identities;
     let request = Request::of(columns).with(all_but_metadata());
     let (states, _) = words
         .run
@@ -35,11 +37,18 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
             &request,
             || State { usage: vec![Usage::default(); count], users: HashSet::new() },
             |state, batch| {
-                let (files, people) = (batch.ids(Column::File), batch.ids(Column::Process));
-                for row in (0..batch.rows()).filter(|row| files.is_valid(*row)) {
-                    let file = files.value(row);
-                    counter.event(&mut state.usage[file as usize], batch, row);
-                    state.users.insert((file, people.value(row)));
+                let (files, processes) = (batch.ids(Column::File), batch.ids(Column::Process));
+                let second_files = batch.ids(Column::SecondFile);
+                for row in 0..batch.rows() {
+                    let second = second_files.is_valid(row) && counter.copies(batch, row);
+                    let sides = [
+                        (Side::File, files.is_valid(row).then(|| files.value(row))),
+                        (Side::SecondFile, second.then(|| second_files.value(row))),
+                    ];
+                    for (side, file) in sides.into_iter().filter_map(|(side, file)| Some((side, file?))) {
+                        counter.event(&mut state.usage[file as usize], side, batch, row);
+                        state.users.extend(identities[processes.value(row) as usize].map(|process| (file, process)));
+                    }
                 }
             },
         )
@@ -55,26 +64,13 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
         }
     }
     for (path, (usage, users)) in &files {
-        sheet.add(&[
-            Cell::Text(path),
-            Cell::some(directory_of(path)),
-            Cell::Int(usage.events),
-            Cell::Int(usage.io_calls),
-            Cell::Int(usage.opens),
-            Cell::Int(usage.reads),
-            Cell::Int(usage.writes),
-            Cell::Int(usage.metadata_calls),
-            Cell::Int(usage.syncs),
-            Cell::Int(usage.read_bytes),
-            Cell::Int(usage.write_bytes),
-            Cell::Int(usage.read_ns),
-            Cell::Int(usage.write_ns),
-            Cell::Int(usage.metadata_ns),
-            Cell::Int(usage.io_ns),
-            Cell::Int(users.len() as i64),
-            usage.first(),
-            usage.last(),
-        ])?;
+        let io = &usage.io;
+        let calls = [io.calls, io.opens, io.reads, io.writes, io.metadata_calls, io.syncs];
+        let moved = [io.read_bytes, io.write_bytes, io.read_ns, io.write_ns, io.metadata_ns, io.time_ns];
+        let mut row = vec![Cell::Text(path), Cell::some(directory_of(path)), Cell::Int(usage.events)];
+        row.extend(calls.into_iter().chain(moved).map(Cell::from));
+        row.extend([Cell::Int(users.len() as i64), usage.first(), usage.last()]);
+        sheet.add(&row)?;
     }
     sheet.finish()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder};
-use datafusion::arrow::datatypes::{SchemaRef, UInt32Type};
+use datafusion::arrow::datatypes::{Int32Type, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::{DataFusionError, Result};
@@ -17,10 +17,11 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
 };
+use weftline_index::schema::Kind;
 
 use super::leaf::leaf;
 use super::vocabulary::Vocabulary;
-use crate::schema::{Kind, Table};
+use crate::schema::Table;
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 8192;
@@ -171,7 +172,7 @@ pub(super) struct Sheet {
 enum Builder {
     Integer(Int64Builder),
     Real(Float64Builder),
-    Word(StringDictionaryBuilder<UInt32Type>),
+    Word(StringDictionaryBuilder<Int32Type>),
     Text(StringBuilder),
 }
 

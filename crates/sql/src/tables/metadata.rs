@@ -17,7 +17,7 @@ use super::vocabulary::{Vocabulary, host_text};
 
 pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch> {
     let dictionary = &words.dictionary;
-    let mut columns = arguments::all_columns();
+    let mut columns = weftline_index::schema::Source::Args.needs();
     columns.extend([Column::Name, Column::Ts, Column::Process, Column::Tid]);
     let request = Request::of(columns).with(Filter::default().with_phases(&[phase_code(Phase::Metadata)]));
     let mut failure = Ok(());
@@ -25,11 +25,11 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
         .run
         .scan_in_order(&request, |batch| {
             let (ts, tids) = (batch.ints(Column::Ts), batch.ints(Column::Tid));
-            let (names, people, rest) =
+            let (names, processes, rest) =
                 (batch.ids(Column::Name), batch.ids(Column::Process), batch.texts(Column::Rest));
             let args = arguments::objects(batch);
             for row in 0..batch.rows() {
-                let process = people.value(row);
+                let process = processes.value(row);
                 let inside = if rest.is_valid(row) { rest.value(row) } else { "" };
                 let text = members(inside).find(|(key, _)| key == "name").and_then(|(_, value)| match value {
                     Value::Str(text) => Some(text),
@@ -43,7 +43,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
                     Cell::some(host_text(dictionary.process(process)).unwrap_or_default()),
                     Cell::Int(dictionary.process(process).pid),
                     Cell::Int(tids.value(row)),
-                    Cell::Int(i64::from(process)),
+                    Cell::maybe(words.identities[process as usize].map(i64::from)),
                     if args.is_valid(row) { Cell::Text(args.value(row)) } else { Cell::Null },
                 ]);
                 if failure.is_ok() {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, UInt32Array};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int32Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;
@@ -16,12 +16,13 @@ use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use weftline_analysis::events::arrow_type;
 use weftline_index::column::phase_bit;
 use weftline_index::dictionary::Process;
-use weftline_index::{Dictionary, Filter};
+use weftline_index::schema::{EventColumn, Kind, Source, column, find};
+use weftline_index::{Column, Dictionary, Filter};
 
 use super::vocabulary::{Vocabulary, integers, words};
-use crate::schema::Kind;
 
 /// What a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +36,16 @@ pub(crate) enum Subject {
     Time,
 }
 
-const PROCESS_COLUMNS: [&str; 4] = ["process", "host", "pid", "rank"];
-const TIME_COLUMNS: [&str; 3] = ["ts_ns", "start_ns", "end_ns"];
+/// Columns that say something of a process.
+const PROCESS_COLUMNS: [EventColumn; 4] = [column("process"), column("host"), column("pid"), column("rank")];
+
+fn is_of_process(name: &str) -> bool {
+    PROCESS_COLUMNS.iter().any(|column| column.name == name)
+}
+
+fn is_time(name: &str) -> bool {
+    find(name).is_some_and(|column| matches!(column.source, Source::Stored(Column::Ts) | Source::End))
+}
 
 /// What a condition is about, when it can be pushed down.
 pub(crate) fn subject(condition: &Expr) -> Option<Subject> {
@@ -47,18 +56,18 @@ pub(crate) fn subject(condition: &Expr) -> Option<Subject> {
     if columns.is_empty() {
         return None;
     }
-    if columns.iter().all(|column| PROCESS_COLUMNS.contains(column)) {
+    if columns.iter().all(|column| is_of_process(column)) {
         return Some(Subject::Process);
     }
     let mut names = columns.into_iter();
     let (Some(only), None) = (names.next(), names.next()) else { return None };
-    match only {
-        "name" => Some(Subject::Name),
-        "cat" => Some(Subject::Cat),
-        "path" => Some(Subject::Path),
-        "ph" => Some(Subject::Phase),
-        "op" => Some(Subject::Operation),
-        time if TIME_COLUMNS.contains(&time) => bounds(condition).map(|_| Subject::Time),
+    match find(only)?.source {
+        Source::Name => Some(Subject::Name),
+        Source::Cat => Some(Subject::Cat),
+        Source::Path => Some(Subject::Path),
+        Source::Phase => Some(Subject::Phase),
+        Source::Operation => Some(Subject::Operation),
+        _ if is_time(only) => bounds(condition).map(|_| Subject::Time),
         _ => None,
     }
 }
@@ -89,7 +98,7 @@ fn bounds(condition: &Expr) -> Option<(Option<i64>, Option<i64>)> {
         _ => return None,
     };
     let ScalarValue::Int64(Some(time)) = constant else { return None };
-    if !TIME_COLUMNS.contains(&column.name.as_str()) {
+    if !is_time(&column.name) {
         return None;
     }
     let after = time.checked_add(1);
@@ -128,8 +137,8 @@ fn add(
     about: Subject,
     filter: &mut Filter,
 ) -> Result<()> {
-    let word = |column: &str, values: &Arc<datafusion::arrow::array::StringArray>| {
-        Answers::of_words(session, condition, column, values)
+    let word = |column: &EventColumn, values: &Arc<datafusion::arrow::array::StringArray>| {
+        Answers::of_words(session, condition, column.name, values)
     };
     match about {
         Subject::Time => {
@@ -138,25 +147,28 @@ fn add(
             filter.to_ns = [filter.to_ns, to].into_iter().flatten().min();
         }
         Subject::Name => {
-            let (answers, dictionary) = (word("name", &known.names)?, Arc::clone(&known.dictionary));
+            let (answers, dictionary) = (word(&const { column("name") }, &known.names)?, Arc::clone(&known.dictionary));
             both_text(&mut filter.names, move |name| answers.text(dictionary.names.find(name)));
         }
         Subject::Cat => {
-            let (answers, dictionary) = (word("cat", &known.cats)?, Arc::clone(&known.dictionary));
+            let (answers, dictionary) = (word(&const { column("cat") }, &known.cats)?, Arc::clone(&known.dictionary));
             both_text(&mut filter.cats, move |cat| answers.text(dictionary.cats.find(cat)));
         }
         Subject::Operation => {
-            let (answers, known) = (word("op", &known.ops)?, Arc::clone(known));
-            both_text(&mut filter.names, move |name| answers.text(Some(known.op_of_name(name))));
+            let (answers, known) = (word(&const { column("op") }, &known.ops)?, Arc::clone(known));
+            both_text(&mut filter.names, move |name| answers.text(Some(known.op_of_name(name) as u32)));
         }
         Subject::Path => {
-            let (answers, dictionary) = (word("path", known.paths()?)?, Arc::clone(&known.dictionary));
+            let (answers, dictionary) = (
+                word(&const { column("path") }, known.paths().map_err(super::external)?)?,
+                Arc::clone(&known.dictionary),
+            );
             let test = move |path: Option<&str>| answers.text(path.and_then(|path| dictionary.files.find(path)));
             let before = filter.files.take();
             filter.files = Some(Arc::new(move |path| before.as_ref().is_none_or(|before| before(path)) && test(path)));
         }
         Subject::Phase => {
-            let answers = word("ph", &known.phases)?;
+            let answers = word(&const { column("ph") }, &known.phases)?;
             let letters = known.phases.iter().enumerate().filter(|(key, _)| answers.text(Some(*key as u32)));
             let bits =
                 letters.filter_map(|(_, letter)| letter?.bytes().next()).map(phase_bit).fold(0, |all, bit| all | bit);
@@ -167,7 +179,7 @@ fn add(
             let before = filter.processes.take();
             filter.processes = Some(Arc::new(move |process| {
                 before.as_ref().is_none_or(|before| before(process))
-                    && accepted.get(&identity(process)).is_none_or(|yes| *yes)
+                    && accepted.get(&process.key()).is_none_or(|yes| *yes)
             }));
         }
     }
@@ -196,8 +208,8 @@ impl Answers {
         values: &Arc<datafusion::arrow::array::StringArray>,
     ) -> Result<Answers> {
         // The last row is null.
-        let keys: UInt32Array = (0..values.len() as u32).map(Some).chain([None]).collect();
-        let answers = evaluate(session, condition, vec![(column, Kind::Word.arrow(), words(keys, values)?)])?;
+        let keys: Int32Array = (0..values.len() as i32).map(Some).chain([None]).collect();
+        let answers = evaluate(session, condition, vec![(column, arrow_type(Kind::Word), words(keys, values)?)])?;
         let last = answers.len() - 1;
         Ok(Answers { of_null: holds(&answers, last), by_key: answers })
     }
@@ -211,30 +223,23 @@ fn holds(answers: &BooleanArray, place: usize) -> bool {
     place < answers.len() && answers.is_valid(place) && answers.value(place)
 }
 
-/// What tells processes apart.
-type Identity = (i64, String, String, String);
-
-fn identity(process: &Process) -> Identity {
-    (process.pid, process.host.clone(), process.hhash.clone(), process.nonce.clone())
-}
-
-fn accepted_processes(session: &dyn Session, known: &Vocabulary, condition: &Expr) -> Result<HashMap<Identity, bool>> {
+fn accepted_processes(session: &dyn Session, known: &Vocabulary, condition: &Expr) -> Result<HashMap<String, bool>> {
     let dictionary: &Dictionary = &known.dictionary;
-    let people = &dictionary.processes;
+    let processes = &dictionary.processes;
     let number = |value: &dyn Fn(usize, &Process) -> Option<i64>| {
-        integers(people.iter().enumerate().map(|(place, process)| value(place, process)).collect())
+        integers(processes.iter().enumerate().map(|(place, process)| value(place, process)).collect())
     };
     let hosts = words(known.host_of.iter().copied().collect(), &known.hosts)?;
     let columns = vec![
-        ("process", DataType::Int64, number(&|place, _| Some(place as i64))),
-        ("host", Kind::Word.arrow(), hosts),
+        ("process", DataType::Int64, number(&|place, _| known.identities[place].map(i64::from))),
+        ("host", arrow_type(Kind::Word), hosts),
         ("pid", DataType::Int64, number(&|_, process| Some(process.pid))),
         ("rank", DataType::Int64, number(&|_, process| process.rank)),
     ];
     let answers = evaluate(session, condition, columns)?;
-    let mut accepted = HashMap::with_capacity(people.len());
-    for (place, process) in people.iter().enumerate() {
-        *accepted.entry(identity(process)).or_insert(false) |= holds(&answers, place);
+    let mut accepted = HashMap::with_capacity(processes.len());
+    for (place, process) in processes.iter().enumerate() {
+        *accepted.entry(process.key()).or_insert(false) |= holds(&answers, place);
     }
     Ok(accepted)
 }

@@ -17,10 +17,10 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
 };
+use weftline_analysis::events::Assembler;
 use weftline_index::Request;
 use weftline_index::scan::{Batch, Pull};
 
-use super::columns::Assembler;
 use super::external;
 use super::leaf::leaf;
 use super::values::Values;
@@ -39,10 +39,10 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    fn schema(&self) -> &SchemaRef {
+    fn schema(&self) -> SchemaRef {
         match self {
-            Rows::Events(assembler) => &assembler.schema,
-            Rows::Values(values) => &values.schema,
+            Rows::Events(assembler) => assembler.schema(),
+            Rows::Values(values) => Arc::clone(&values.schema),
         }
     }
 
@@ -58,7 +58,7 @@ impl Rows {
 
     fn assemble(&self, batch: &Batch) -> Result<RecordBatch> {
         match self {
-            Rows::Events(assembler) => assembler.assemble(batch),
+            Rows::Events(assembler) => Ok(assembler.assemble(batch)?),
             Rows::Values(values) => values.assemble(batch),
         }
     }
@@ -97,7 +97,7 @@ impl EventScan {
         // A run without an index is read by as many threads as there are, into one partition.
         let partitions = if pull.is_some() { partitions.min(groups).max(1) } else { 1 };
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(rows.schema())),
+            EquivalenceProperties::new(rows.schema()),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -172,7 +172,7 @@ impl ExecutionPlan for EventScan {
         if partition >= partitions {
             return internal_err!("there is no partition {partition} of {partitions}");
         }
-        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(self.rows.schema()), AHEAD);
+        let mut builder = RecordBatchReceiverStream::builder(self.rows.schema(), AHEAD);
         let send = builder.tx();
         let rows = Arc::clone(&self.rows);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
@@ -215,7 +215,7 @@ impl ExecutionPlan for EventScan {
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        let unknown = Statistics::new_unknown(self.rows.schema());
+        let unknown = Statistics::new_unknown(&self.rows.schema());
         Ok(Arc::new(match (self.exact_rows, args.partition()) {
             (Some(rows), None) => unknown.with_num_rows(Precision::Exact(rows)),
             _ => unknown,

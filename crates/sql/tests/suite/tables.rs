@@ -53,7 +53,7 @@ fn events_are_those_of_the_traces() {
 /// How many rows each table has, per golden trace.
 #[test]
 fn every_table_has_its_rows() {
-    let check = |name: &str, expected: [(&str, i64); 11]| {
+    let check = |name: &str, expected: [(&str, i64); 12]| {
         let traces = Traces::golden(name);
         for (table, count) in expected {
             let sql = format!("SELECT * FROM {table}");
@@ -76,12 +76,13 @@ fn every_table_has_its_rows() {
 }
 
 // Counted from the lines of the traces by a program that knows nothing of the index.
-const POSIX_SMALL: [(&str, i64); 11] = [
+const POSIX_SMALL: [(&str, i64); 12] = [
     ("events", 807),
     ("spans", 799),
     ("io", 791),
     ("files", 11),
     ("processes", 4),
+    ("execs", 0),
     ("threads", 6),
     ("hosts", 1),
     ("counters", 0),
@@ -89,12 +90,13 @@ const POSIX_SMALL: [(&str, i64); 11] = [
     ("metadata", 10),
     ("damage", 0),
 ];
-const DLIO: [(&str, i64); 11] = [
+const DLIO: [(&str, i64); 12] = [
     ("events", 18_047),
     ("spans", 18_039),
     ("io", 10_581),
     ("files", 166),
     ("processes", 8),
+    ("execs", 0),
     ("threads", 56),
     ("hosts", 1),
     ("counters", 0),
@@ -102,13 +104,15 @@ const DLIO: [(&str, i64); 11] = [
     ("metadata", 10),
     ("damage", 0),
 ];
-const HYBRID: [(&str, i64); 11] = [
+const HYBRID: [(&str, i64); 12] = [
     ("events", 185),
     ("spans", 8),
     ("io", 0),
     ("files", 0),
-    ("processes", 5),
-    ("threads", 16),
+    // The host, whose samples have pid 0, is none.
+    ("processes", 4),
+    ("execs", 0),
+    ("threads", 15),
     ("hosts", 1),
     ("counters", 952),
     ("system", 952),
@@ -116,13 +120,15 @@ const HYBRID: [(&str, i64); 11] = [
     ("damage", 0),
 ];
 // In letters, profiles are counters too.
-const HYBRID_V1: [(&str, i64); 11] = [
+const HYBRID_V1: [(&str, i64); 12] = [
     ("events", 185),
     ("spans", 8),
     ("io", 0),
     ("files", 0),
-    ("processes", 5),
-    ("threads", 16),
+    // The host, whose samples have pid 0, is none.
+    ("processes", 4),
+    ("execs", 0),
+    ("threads", 15),
     ("hosts", 1),
     ("counters", 1_589),
     ("system", 952),
@@ -246,6 +252,26 @@ fn system_samples_are_the_same_in_both_dialects() {
     assert_eq!(devices, expected.map(|(kind, device)| (kind.to_owned(), device.to_owned())));
     let first = "SELECT value FROM system WHERE kind = 'cpu' AND metric = 'idle_pct' ORDER BY ts_ns LIMIT 1";
     assert_eq!(one(&numbers, first), json!(35.0271));
+}
+
+#[test]
+fn values_of_samples_have_units() {
+    let numbers = Traces::golden("hybrid");
+    let units = "SELECT DISTINCT kind, metric, unit, type, dur_ns FROM system \
+                 WHERE metric IN ('idle_pct', 'bytes_read', 'MemAvailable', 'Cached') ORDER BY kind, metric";
+    assert_eq!(
+        rows(&numbers, units),
+        [
+            json!({"kind": "core", "metric": "idle_pct", "unit": "percent", "type": "mean", "dur_ns": null}),
+            json!({"kind": "cpu", "metric": "idle_pct", "unit": "percent", "type": "mean", "dur_ns": null}),
+            json!({"kind": "disk", "metric": "bytes_read", "unit": "bytes", "type": "delta", "dur_ns": null}),
+            // DFTracer tells memory in percent, but for what is available.
+            json!({"kind": "memory", "metric": "Cached", "unit": "percent", "type": "gauge", "dur_ns": null}),
+            json!({"kind": "memory", "metric": "MemAvailable", "unit": "KiB", "type": "gauge", "dur_ns": null}),
+        ]
+    );
+    let alone = "SELECT DISTINCT unit FROM counters WHERE key = 'idle_pct'";
+    assert_eq!(one(&numbers, alone), json!("percent"));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! Bytes that are flipped anywhere are mostly refused by the first check that meets them. So a change knows the kind of file: a number in JSON
 //! becomes one that no count can be, a path in a pointer leads to something of the user's, a word of shared memory is changed where a field
-//! lies, a gzip member is sealed again around another text. Besides, files become what they are not: links, pipes, directories, a terabyte.
+//! lies, a gzip member, a catalog, a page or the strings of an index are sealed again around another content. Besides, files become what they are not: links, pipes, directories, a terabyte.
 
+mod columns;
 mod json;
 mod members;
 mod plant;
@@ -38,8 +39,12 @@ enum Role {
     Trace,
     /// `index.json`.
     Catalog,
-    /// `*.parquet`.
-    Columns,
+    /// `*.rows`.
+    Rows,
+    /// `*.strings`.
+    Strings,
+    /// `verdict.json`.
+    Verdict,
     /// Anything else: locks, tails.
     Other,
 }
@@ -53,11 +58,13 @@ fn role(path: &Path) -> Role {
         "journal" | "settings" => Role::Lines,
         "clock" => Role::Clock,
         "index.json" => Role::Catalog,
+        "verdict.json" => Role::Verdict,
         "run.json" => Role::Manifest,
         _ if in_records && name.ends_with(".json") => Role::Manifest,
         _ if in_records && name.ends_with(".live") => Role::Pointer,
         _ if name.ends_with(".pfw.gz") => Role::Trace,
-        _ if name.ends_with(".parquet") => Role::Columns,
+        _ if name.ends_with(".rows") => Role::Rows,
+        _ if name.ends_with(".strings") => Role::Strings,
         _ if is_arena => Role::Arena,
         _ => Role::Other,
     }
@@ -96,13 +103,17 @@ pub fn mutate(random: &mut Random, sandbox: &Sandbox) -> String {
         return format!("{shown}: {}", bytes(random, path, &files));
     }
     let what = match role {
-        Role::Manifest | Role::Catalog | Role::Pointer => json::change(random, sandbox, path, role == Role::Pointer),
+        Role::Manifest | Role::Verdict => json::change(random, sandbox, path, false),
+        Role::Pointer => json::change(random, sandbox, path, true),
+        Role::Catalog => columns::catalog(random, sandbox, path),
+        Role::Rows => columns::rows(random, sandbox, path),
+        Role::Strings => columns::strings(random, path),
         Role::Lines => json::change_line(random, sandbox, path),
         Role::Control => words::control(random, path),
         Role::Arena => words::arena(random, path),
         Role::Clock => words::anywhere(random, path),
         Role::Trace => members::change(random, sandbox, path),
-        Role::Columns | Role::Other => None,
+        Role::Other => None,
     };
     format!("{shown}: {}", what.unwrap_or_else(|| bytes(random, path, &files)))
 }
@@ -190,7 +201,9 @@ mod tests {
             (".live/n-1-2/journal", Role::Lines),
             ("n-1-ab.pfw.gz", Role::Trace),
             (".weft/index/index.json", Role::Catalog),
-            (".weft/index/s-1.rows.parquet", Role::Columns),
+            (".weft/index/s-1.rows", Role::Rows),
+            (".weft/index/s-1.strings", Role::Strings),
+            (".weft/verdict.json", Role::Verdict),
             (".weft/index/lock", Role::Other),
             (".n-1-2.tail", Role::Other),
         ] {

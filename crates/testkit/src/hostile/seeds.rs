@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::index;
 use super::sandbox::{STEM, Sandbox, directory};
 use crate::compile::{PLAIN, compile};
 use crate::product::product;
@@ -57,16 +58,21 @@ pub fn all() -> Vec<Seed> {
     vec![whole, killed, outside, both, sampled()]
 }
 
-/// A run that ended well, with its index.
+/// A run that ended well, with its index and verdict.
 fn whole() -> Seed {
     let scratch = Scratch::within(&scratch::base(), "seed-whole");
     let run = scratch.join("run");
     let script = format!(r#""{0}" exit 50; "{0}" exit 5000"#, compile("ending", PLAIN).display());
     let outcome = Job::new(["/bin/sh", "-c", &script], &scratch.dir("work")).traced(&run).run();
     assert_eq!(outcome.status, 7, "{}", String::from_utf8_lossy(&outcome.stderr));
-    let indexed = weft(["index".as_ref(), run.as_os_str()], &scratch);
-    assert_eq!(indexed.status, 0, "{}", String::from_utf8_lossy(&indexed.stderr));
-    Seed { name: "whole", entries: read(&run), outside: false }
+    // Makes the index, and keeps its verdict beside it.
+    let reported = weft(["report".as_ref(), run.as_os_str()], &scratch);
+    assert_eq!(reported.status, 0, "{}", String::from_utf8_lossy(&reported.stderr));
+    let entries = read(&run);
+    for name in [".weft/index/index.json", ".weft/verdict.json"] {
+        assert!(entries.iter().any(|entry| entry.path == Path::new(name)), "no {name}");
+    }
+    Seed { name: "whole", entries, outside: false }
 }
 
 /// A run whose supervisor was killed, and then its program.
@@ -192,7 +198,7 @@ fn visit(root: &Path, directory: &Path, found: &mut Vec<Entry>) {
 }
 
 impl Seed {
-    /// Puts the run into a sandbox, its pointer leading to where its shared memory is now.
+    /// Puts the run into a sandbox, its pointer leading to where its shared memory is now, its index being one of the files that are there now.
     pub fn put(&self, sandbox: &Sandbox) {
         let run = sandbox.run();
         directory(&run);
@@ -205,6 +211,7 @@ impl Seed {
             };
             put(&path, entry);
         }
+        index::accept(&run);
         let pointer = run.join(format!("run.d/{STEM}.live"));
         let Ok(text) = fs::read(&pointer) else { return };
         let mut value: Value = serde_json::from_slice(&text).expect("JSON");

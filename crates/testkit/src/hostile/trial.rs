@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::bounded::Bounds;
+use super::index;
 use super::mutate::mutate;
 use super::sandbox::{Sandbox, differences};
 use super::seeds::Seed;
@@ -28,13 +29,18 @@ impl Verb {
 
 /// All verbs that read a run.
 pub fn reading() -> Vec<Verb> {
-    let verbs: [&[&str]; 11] = [
+    let verbs: [&[&str]; 15] = [
+        &["list"],
+        &["list", "--json"],
         &["info"],
         &["info", "--json"],
         &["check"],
         &["check", "--json"],
         &["report", "--threads", "2"],
         &["report", "--no-index", "--threads", "2"],
+        &["report", "--json", "--threads", "2"],
+        // From the working directory.
+        &["report", "--html", "../cache/page.html", "--threads", "2"],
         &["index", "--threads", "2"],
         &["index", "--remove"],
         &["recover"],
@@ -69,6 +75,11 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
         Trial { seed, changes: vec![chosen.name.to_owned()], commands: Vec::new(), fault: None, place: None };
     for _ in 0..1 + random.below(3) {
         trial.changes.push(mutate(&mut random, &sandbox));
+    }
+    // The index is of the traces as they were, or as they are: then it is believed as far as its sums go.
+    if random.percent(50) {
+        index::accept(&sandbox.run());
+        trial.changes.push("the index is of these traces".to_owned());
     }
     let mut verbs = verbs.to_vec();
     if random.percent(10) {

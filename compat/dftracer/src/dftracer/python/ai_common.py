@@ -4,7 +4,9 @@ Each node is decorator, context manager, iterator and pair of ``start`` and ``st
 for it and for all nodes below it from then on; what a node is called with (``node(step=3)``) holds for that use alone.
 """
 
+import inspect
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Container,
@@ -16,7 +18,6 @@ from typing import (
     Tuple,
     TypeVar,
     Union,
-    cast,
     overload,
 )
 
@@ -48,7 +49,10 @@ from dftracer.python.ai_names import (
     get_iter_handle_name,
 )
 from dftracer.python.common import iterate
-from dftracer.python.tags import training
+from dftracer.python.tags import Args, Int, Values, training
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -107,64 +111,42 @@ class _Use(Source):
             follower.update((key, value) for key, value in values.items() if key not in hidden)
 
 
-class _DFTracerAI:
-    """One node without its place in the tree."""
+def _with_parameters_of(other: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator for a function that passes on what `other` takes, for those who ask for its signature."""
+
+    def signed(function: F) -> F:
+        setattr(function, "__signature__", inspect.signature(other))
+        return function
+
+    return signed
+
+
+class DFTracerAI:
+    """A node of the tree."""
 
     def __init__(
-        self,
-        cat: str,
-        name: Optional[str] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
-    ) -> None:
+        self, *, cat: str, name: Optional[str] = None,
+        epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
+    ) -> None:  # fmt: skip
         self._cat = str(cat)
         self._name = str(name) if name else self._cat
         self._source = _Use(self._cat, enable)
         self._source.given.update(training(epoch, step, image_idx, image_size))
+        self._children: Dict[str, "DFTracerAI"] = {}
 
     @overload
-    def __call__(
-        self,
-        fn: F,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> F: ...
+    def __call__(self, fn: F, **values: "Unpack[Values]") -> F: ...
 
     @overload
-    def __call__(
-        self,
-        fn: None = None,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> "DFTracerAI": ...
+    def __call__(self, fn: None = None, **values: "Unpack[Values]") -> "DFTracerAI": ...
 
     def __call__(
-        self,
-        fn: Optional[F] = None,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> Union[F, "DFTracerAI"]:
+        self, fn: Optional[F] = None, *, enable: Optional[bool] = None,
+        epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, args: Args = None
+    ) -> Union[F, "DFTracerAI"]:  # fmt: skip
         """Decorates `fn`; without one, the node with values for one use, to decorate with or to enter."""
         values = training(epoch, step, image_idx, image_size, args)
-        node = cast("DFTracerAI", self)
+        node = self
         if values or enable is not None or fn is None:
             node = DFTracerAI(cat=self._cat, name=self._name, enable=enable is not False)
             node._source = _Use(self._cat, enable is not False, self._source)
@@ -176,7 +158,7 @@ class _DFTracerAI:
             return fn
         return wrap(fn, self._name, self._source)
 
-    def __enter__(self) -> "_DFTracerAI":
+    def __enter__(self) -> "DFTracerAI":
         self._source.enter(context=self._source.enabled())
         return self
 
@@ -208,10 +190,15 @@ class _DFTracerAI:
         self._source.forget()
 
     def enable(self) -> None:
-        self._source.switch = True
+        self._switch(True)
 
     def disable(self) -> None:
-        self._source.switch = False
+        self._switch(False)
+
+    def _switch(self, on: bool) -> None:
+        self._source.switch = on
+        for child in list(self._children.values()):
+            child._switch(on)
 
     @property
     def cat(self) -> str:
@@ -222,15 +209,12 @@ class _DFTracerAI:
         return self._name
 
     def update(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> "_DFTracerAI":
-        """Values of all later events of this node."""
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, args: Args = None
+    ) -> "DFTracerAI":
+        """Values of all later events of this node and of those below it."""
         self._source.hold(training(epoch, step, image_idx, image_size, args))
+        for child in list(self._children.values()):
+            child.update(epoch, step, image_idx, image_size, args)
         return self
 
     def iter(
@@ -247,24 +231,6 @@ class _DFTracerAI:
         using = (block_name or get_iter_block_name(self._name)) if include_block else None
         return iterate(self._source, iterator, getting, using, ITER_COUNT_NAME)
 
-
-class DFTracerAI(_DFTracerAI):
-    """A node of the tree."""
-
-    def __init__(
-        self,
-        *,
-        cat: str,
-        name: Optional[str] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
-    ) -> None:
-        super().__init__(cat, name, epoch, step, image_idx, image_size, enable)
-        self._children: Dict[str, "DFTracerAI"] = {}
-
     def create_children(self, names: Dict[str, str]) -> None:
         """Makes children with this node's category and values; each is an attribute of its node."""
         for attribute, name in names.items():
@@ -275,30 +241,6 @@ class DFTracerAI(_DFTracerAI):
         self._children[attribute] = child
         setattr(self, attribute, child)
         return child
-
-    def update(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> "DFTracerAI":
-        """Values of all later events of this node and of those below it."""
-        super().update(epoch, step, image_idx, image_size, args)
-        for child in list(self._children.values()):
-            child.update(epoch, step, image_idx, image_size, args)
-        return self
-
-    def enable(self) -> None:
-        super().enable()
-        for child in list(self._children.values()):
-            child.enable()
-
-    def disable(self) -> None:
-        super().disable()
-        for child in list(self._children.values()):
-            child.disable()
 
     def derive(self, name: str) -> "DFTracerAI":
         """The child ``<this node>.<name>``; the same one for the same name."""
@@ -311,46 +253,15 @@ class DFTracerAI(_DFTracerAI):
         return child
 
     @overload
-    def init(
-        self,
-        fn: F,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> F: ...
+    def init(self, fn: F, **values: "Unpack[Values]") -> F: ...
 
     @overload
-    def init(
-        self,
-        fn: None = None,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> "DFTracerAI": ...
+    def init(self, fn: None = None, **values: "Unpack[Values]") -> "DFTracerAI": ...
 
-    def init(
-        self,
-        fn: Optional[F] = None,
-        *,
-        enable: Optional[bool] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
-    ) -> Union[F, "DFTracerAI"]:
+    @_with_parameters_of(__call__)
+    def init(self, fn: Optional[F] = None, **values: "Unpack[Values]") -> Union[F, "DFTracerAI"]:
         """Decorator for what sets things up: ``<this node>.init``."""
-        use = self.derive(INIT_NAME)(
-            enable=enable, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, args=args
-        )
+        use = self.derive(INIT_NAME)(**values)
         return use if fn is None else use(fn)
 
 
@@ -359,22 +270,14 @@ class _Branch(DFTracerAI):
 
     _category: str = ""
     _events: "Iterable[Any]" = ()
-    _with_io = False
 
     def __init__(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
     ) -> None:
         super().__init__(
             cat=self._category, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
         )
         self.create_children({str(event): str(event) for event in self._events})
-        if self._with_io:
-            self._adopt("io", IO(cat=self._cat, parent_name=self._name, enable=enable))
 
 
 class IO(DFTracerAI):
@@ -386,21 +289,26 @@ class IO(DFTracerAI):
     close: DFTracerAI
 
     def __init__(
-        self,
-        *,
-        cat: str,
-        parent_name: str,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
-    ) -> None:
+        self, *, cat: str, parent_name: str,
+        epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
+    ) -> None:  # fmt: skip
         name = f"{parent_name}{CTX_SEPARATOR}io"
         super().__init__(
             cat=cat, name=name, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
         )
         self.create_children({str(event): f"{name}{CTX_SEPARATOR}{event}" for event in IOEvent})
+
+
+class _BranchWithIO(_Branch):
+    """One whose reading and writing is told apart."""
+
+    io: IO
+
+    def __init__(
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
+    ) -> None:
+        super().__init__(epoch, step, image_idx, image_size, enable)
+        self._adopt("io", IO(cat=self._cat, parent_name=self._name, enable=enable))
 
 
 class Compute(_Branch):
@@ -410,11 +318,10 @@ class Compute(_Branch):
     _category, _events = str(ProfileCategory.COMPUTE), ComputeEvent
 
 
-class Data(_Branch):
+class Data(_BranchWithIO):
     preprocess: DFTracerAI
     item: DFTracerAI
-    io: IO
-    _category, _events, _with_io = str(ProfileCategory.DATA), DataEvent, True
+    _category, _events = str(ProfileCategory.DATA), DataEvent
 
 
 class DataLoader(_Branch):
@@ -442,11 +349,10 @@ class Device(_Branch):
     _category, _events = str(ProfileCategory.DEVICE), DeviceEvent
 
 
-class Checkpoint(_Branch):
+class Checkpoint(_BranchWithIO):
     capture: DFTracerAI
     restart: DFTracerAI
-    io: IO
-    _category, _events, _with_io = str(ProfileCategory.CHECKPOINT), CheckpointEvent, True
+    _category, _events = str(ProfileCategory.CHECKPOINT), CheckpointEvent
 
 
 class Pipeline(_Branch):
@@ -457,18 +363,12 @@ class Pipeline(_Branch):
     _category, _events = str(ProfileCategory.PIPELINE), PipelineEvent
 
 
-class Other(_Branch):
+class Other(_BranchWithIO):
     log: DFTracerAI
-    io: IO
-    _category, _with_io = str(ProfileCategory.OTHER), True
+    _category = str(ProfileCategory.OTHER)
 
     def __init__(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
     ) -> None:
         super().__init__(epoch, step, image_idx, image_size, enable)
         self.create_children({str(event): f"{self._name}{CTX_SEPARATOR}{event}" for event in OtherEvent})
@@ -487,12 +387,7 @@ class AI(DFTracerAI):
     other: Other
 
     def __init__(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
     ) -> None:
         super().__init__(
             cat=ROOT_CAT,

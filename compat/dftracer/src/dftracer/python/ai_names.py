@@ -57,14 +57,11 @@ class ProfileCategory(StringEnum):
 
 
 class ComputeEvent(StringEnum):
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    STEP = "step"
+    FORWARD, BACKWARD, STEP = "forward", "backward", "step"
 
 
 class DataEvent(StringEnum):
-    PREPROCESS = "preprocess"
-    ITEM = "item"
+    PREPROCESS, ITEM = "preprocess", "item"
 
 
 class DataLoaderEvent(StringEnum):
@@ -72,17 +69,9 @@ class DataLoaderEvent(StringEnum):
 
 
 class CommunicationEvent(StringEnum):
-    SEND = "send"
-    RECEIVE = "receive"
-    BARRIER = "barrier"
-    BCAST = "bcast"
-    REDUCE = "reduce"
-    ALL_REDUCE = "all_reduce"
-    GATHER = "gather"
-    ALL_GATHER = "all_gather"
-    SCATTER = "scatter"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_TO_ALL = "all_to_all"
+    SEND, RECEIVE, BARRIER, BCAST = "send", "receive", "barrier", "bcast"
+    REDUCE, ALL_REDUCE, REDUCE_SCATTER = "reduce", "all_reduce", "reduce_scatter"
+    GATHER, ALL_GATHER, SCATTER, ALL_TO_ALL = "gather", "all_gather", "scatter", "all_to_all"
 
 
 class DeviceEvent(StringEnum):
@@ -90,22 +79,15 @@ class DeviceEvent(StringEnum):
 
 
 class CheckpointEvent(StringEnum):
-    CAPTURE = "capture"
-    RESTART = "restart"
+    CAPTURE, RESTART = "capture", "restart"
 
 
 class PipelineEvent(StringEnum):
-    EPOCH = "epoch"
-    TRAIN = "train"
-    EVALUATE = "evaluate"
-    TEST = "test"
+    EPOCH, TRAIN, EVALUATE, TEST = "epoch", "train", "evaluate", "test"
 
 
 class IOEvent(StringEnum):
-    OPEN = "open"
-    READ = "read"
-    WRITE = "write"
-    CLOSE = "close"
+    OPEN, READ, WRITE, CLOSE = "open", "read", "write", "close"
 
 
 class OtherEvent(StringEnum):

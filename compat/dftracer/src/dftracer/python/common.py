@@ -28,10 +28,12 @@ from dftracer.python.env import (
 from dftracer.python.profilers import NoOpProfiler, ProfilerProtocol, Tags
 from dftracer.python.seen import Seen
 from dftracer.python.tags import (
+    Args,
     EntityID,
     EntityRelation,
     EntityRole,
     EntityStore,
+    Int,
     TagDType,
     TagType,
     TagValue,
@@ -138,23 +140,11 @@ class dftracer:
     def get_config(self, key: str) -> str:
         return profiler.get_config(key)
 
-    def enter_event(self) -> None:
-        return None
-
-    def exit_event(self) -> None:
-        return None
-
     def log_event(
-        self,
-        name: str,
-        cat: str,
-        start_time: int,
-        duration: int,
-        int_args: Tags = None,
-        float_args: Tags = None,
-        string_args: Tags = None,
-        relations: Optional[Dict[EntityRelation, List[int]]] = None,
-    ) -> None:
+        self, name: str, cat: str, start_time: int, duration: int,
+        int_args: Tags = None, float_args: Tags = None, string_args: Tags = None,
+        relations: Optional[Dict[EntityRelation, List[int]]] = None
+    ) -> None:  # fmt: skip
         """An event whose start and duration the program measured by ``get_time``."""
         profiler.log_event(name, cat, start_time, duration, int_args, string_args, float_args, relations)
 
@@ -180,6 +170,12 @@ class dftracer:
     def mark_used(self, name: str) -> None:
         profiler.mark_used(name)
 
+    def enter_event(self) -> None:
+        return None
+
+    def exit_event(self) -> None:
+        return None
+
     def finalize(self) -> None:
         """Writes the trace. Not needed: it is written when the process ends, however it ends."""
         _recording.finish()
@@ -189,15 +185,9 @@ class dft_fn:
     """Events of one category: decorator, context manager, iterator, or by hand with ``update`` and ``flush``."""
 
     def __init__(
-        self,
-        cat: str,
-        name: Optional[str] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
-    ) -> None:
+        self, cat: str, name: Optional[str] = None,
+        epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
+    ) -> None:  # fmt: skip
         self._source = Source(cat, enable)
         self._source.given.update(training(epoch, step, image_idx, image_size))
         self._name = name if name is not None else sys._getframe(1).f_code.co_name
@@ -211,12 +201,7 @@ class dft_fn:
         self._source.leave(self._name, exc_val)
 
     def update(
-        self,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        args: Optional[Dict[str, Any]] = None,
+        self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, args: Args = None
     ) -> "dft_fn":
         """Adds values to the event under way; outside of any, to all later events."""
         self._source.add(training(epoch, step, image_idx, image_size, args))

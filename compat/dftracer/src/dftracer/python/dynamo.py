@@ -12,6 +12,7 @@ from dftracer import _recording
 from dftracer._frames import Source
 from dftracer._recording import SPAN, now
 from dftracer.python.ai_common import DFTracerAI
+from dftracer.python.tags import Int
 
 __all__ = ["Dynamo", "create_backend", "dynamo"]
 
@@ -69,14 +70,9 @@ class Dynamo(DFTracerAI):
     """A backend for ``torch.compile``, and a decorator that compiles with it."""
 
     def __init__(
-        self,
-        name: Optional[str] = None,
-        epoch: Optional[int] = None,
-        step: Optional[int] = None,
-        image_idx: Optional[int] = None,
-        image_size: Optional[Any] = None,
-        enable: bool = True,
-    ) -> None:
+        self, name: Optional[str] = None,
+        epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True
+    ) -> None:  # fmt: skip
         super().__init__(
             cat=CATEGORY, name=name, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size, enable=enable
         )
@@ -137,12 +133,8 @@ dynamo = Dynamo()
 
 def create_backend(
     name: Optional[str] = None,
-    epoch: Optional[int] = None,
-    step: Optional[int] = None,
-    image_idx: Optional[int] = None,
-    image_size: Optional[Any] = None,
-    enable: bool = True,
+    epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, enable: bool = True,
     autograd: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """A backend: ``torch.compile(model, backend=create_backend(name="resnet50"))``."""
     return Dynamo(name, epoch, step, image_idx, image_size, enable).backend(autograd)

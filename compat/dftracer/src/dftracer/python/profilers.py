@@ -7,51 +7,7 @@ Relations = Optional[Dict[Any, List[int]]]
 
 
 class ProfilerProtocol(Protocol):
-    """What a module or an object must have to record for this package."""
-
-    def initialize(
-        self, log_file: Optional[str] = None, data_dirs: Optional[str] = None, process_id: int = -1
-    ) -> None: ...
-
-    def get_time(self) -> int: ...
-
-    def get_config(self, key: str) -> str: ...
-
-    def enter_event(self) -> None: ...
-
-    def exit_event(self) -> None: ...
-
-    def log_event(
-        self,
-        name: str,
-        cat: str,
-        start_time: int,
-        duration: int,
-        int_args: Tags = None,
-        string_args: Tags = None,
-        float_args: Tags = None,
-        relations: Relations = None,
-    ) -> None: ...
-
-    def log_metadata_event(self, key: str, value: str) -> None: ...
-
-    def declare_entity(self, type: str, key: str, store: Any, uri: str) -> int: ...
-
-    def declare_entity_type(self, type: str, role: Any, description: str) -> None: ...
-
-    def relate_entities(self, relation: Any, subject: int, object: int) -> None: ...
-
-    def set_app_metadata_int(self, key: str, value: int) -> None: ...
-
-    def set_app_metadata_string(self, key: str, value: str) -> None: ...
-
-    def mark_used(self, name: str) -> None: ...
-
-    def finalize(self) -> None: ...
-
-
-class NoOpProfiler:
-    """Records nothing."""
+    """What a module or an object must have to record for this package; by itself, each of these does nothing."""
 
     def initialize(self, log_file: Optional[str] = None, data_dirs: Optional[str] = None, process_id: int = -1) -> None:
         return None
@@ -69,16 +25,9 @@ class NoOpProfiler:
         return None
 
     def log_event(
-        self,
-        name: str,
-        cat: str,
-        start_time: int,
-        duration: int,
-        int_args: Tags = None,
-        string_args: Tags = None,
-        float_args: Tags = None,
-        relations: Relations = None,
-    ) -> None:
+        self, name: str, cat: str, start_time: int, duration: int,
+        int_args: Tags = None, string_args: Tags = None, float_args: Tags = None, relations: Relations = None
+    ) -> None:  # fmt: skip
         return None
 
     def log_metadata_event(self, key: str, value: str) -> None:
@@ -104,3 +53,7 @@ class NoOpProfiler:
 
     def finalize(self) -> None:
         return None
+
+
+class NoOpProfiler(ProfilerProtocol):
+    """Records nothing."""

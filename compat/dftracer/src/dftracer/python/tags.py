@@ -2,7 +2,7 @@
 
 import reprlib
 from enum import Enum, IntEnum
-from typing import Any, Dict, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, TypedDict, Union
 
 TagValueTuple = Tuple[int, Union[int, float, str]]
 
@@ -117,6 +117,21 @@ def plain(value: Any) -> Any:
         except Exception:
             return type(value).__name__
     return value
+
+
+Int = Optional[int]
+Args = Optional[Dict[str, Any]]
+
+
+class Values(TypedDict, total=False):
+    """What a use of a node may be given: the values of training code, others, and whether it is recorded."""
+
+    enable: Optional[bool]
+    epoch: Int
+    step: Int
+    image_idx: Int
+    image_size: Any
+    args: Args
 
 
 def training(

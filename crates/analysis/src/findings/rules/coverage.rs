@@ -1,12 +1,16 @@
 //! What the trace itself lacks: damage, drops, programs that could not be traced, bytes that only the kernel saw.
 
+use std::collections::HashSet;
+
 use weftline_format::manifest::{ProcessRecord, State, SupervisorRecord};
 
 use super::Case;
+use crate::coverage::{self, Direction};
 use crate::findings::Finding;
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Weighed, human_bytes, human_count, human_time, percent};
-use crate::findings::{Place, Stake, Who};
+use crate::findings::weigh::Weighed;
+use crate::findings::{Impact, Place, Severity, Who};
+use crate::units;
 
 /// A loss is at least worth a look, however small.
 const LOSS: f64 = 0.3;
@@ -17,20 +21,40 @@ const FILES_NAMED: usize = 5;
 
 pub(super) fn lost_coverage(case: &Case<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = damaged(case).into_iter().collect();
-    let mut records = Vec::new();
-    let mut seen = Vec::new();
-    for part in case.run.parts() {
-        if seen.contains(&&part.base) {
-            continue;
-        }
-        seen.push(&part.base);
-        records.extend(SupervisorRecord::read_all(&part.base).0);
+    let records = coverage::records(case.run).concat();
+    if case.evidence.partial {
+        // Nobody knows whether what is missing is among the events that were asked for. What is known is who lost some.
+        found.iter_mut().for_each(note);
+        found.extend(dropped(case, &of_answer(case, &records)));
+        found.retain(|_| case.evidence.alive().next().is_some());
+        return found;
     }
     found.extend(dropped(case, &records));
     found.extend(unseen(case, &records));
     found.extend(unsampled(case, &records));
     found.extend(unfinished(case, &records));
     found
+}
+
+/// Makes a note of a loss.
+fn note(finding: &mut Finding) {
+    (finding.score, finding.severity) = (NOTE, Severity::Low);
+}
+
+/// The records without processes that have no event in the answer, and without what is known only of whole trees.
+fn of_answer(case: &Case<'_>, records: &[SupervisorRecord]) -> Vec<SupervisorRecord> {
+    let known: HashSet<(i64, &str)> = case
+        .evidence
+        .alive()
+        .map(|(id, _)| case.evidence.dictionary.process(id))
+        .map(|process| (process.pid, process.nonce.as_str()))
+        .collect();
+    let in_answer = |process: &&ProcessRecord| known.contains(&(i64::from(process.pid), process.nonce.as_str()));
+    let each = records.iter().map(|record| SupervisorRecord {
+        processes: record.processes.iter().filter(in_answer).cloned().collect(),
+        ..SupervisorRecord::default()
+    });
+    each.collect()
 }
 
 fn damaged(case: &Case<'_>) -> Option<Finding> {
@@ -42,20 +66,21 @@ fn damaged(case: &Case<'_>) -> Option<Finding> {
     let (lost, all): (u64, u64) =
         (hurt.iter().map(|source| source.lost_bytes).sum(), sources.iter().map(|source| source.bytes).sum());
     let flaws: u64 = hurt.iter().map(|source| source.flaws.max(u64::from(source.unreadable.is_some()))).sum();
-    let part = (lost as f64 / all.max(1) as f64).min(1.0);
+    // Of traces that are read without an index nobody knows the size.
+    let part = if all == 0 { 0.0 } else { (lost as f64 / all as f64).min(1.0) };
     let mut files: Vec<String> = hurt.iter().map(|source| source.path.display().to_string()).collect();
     files.sort();
     files.truncate(FILES_NAMED);
     let what = format!(
         "{} of {} trace files are damaged in {} places; {} could not be used.",
-        human_count(hurt.len() as u64),
-        human_count(sources.len() as u64),
-        human_count(flaws),
-        human_bytes(lost),
+        units::count(hurt.len() as u64),
+        units::count(sources.len() as u64),
+        units::count(flaws),
+        units::bytes(lost),
     );
     let place = Place { files, file_count: hurt.len() as u64, ..Place::default() };
-    let stake = Stake { bytes: lost, calls: flaws, ..Stake::default() };
-    let weighed = Weighed { stake, place, score: (LOSS + part).min(1.0) };
+    let impact = Impact { bytes: lost, calls: flaws, ..Impact::default() };
+    let weighed = Weighed { impact, place, score: (LOSS + part).min(1.0) };
     case.finding("lost-coverage", weighed, what, "SELECT * FROM damage".to_owned())
 }
 
@@ -96,14 +121,14 @@ fn dropped(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     }
     let part = drops as f64 / (events + drops) as f64;
     let what = format!(
-        "{} events, {:.2} % of all, were not kept ({}).",
-        human_count(drops),
-        part * 100.0,
+        "Not kept: {}, {} of all ({}).",
+        units::counted(drops, "event", "events"),
+        units::percent(part),
         reasons.join(", "),
     );
     let place = Place { processes, process_count, ..Place::default() };
-    let stake = Stake { calls: drops, ..Stake::default() };
-    let weighed = Weighed { stake, place, score: (LOSS + part).min(1.0) };
+    let impact = Impact { calls: drops, ..Impact::default() };
+    let weighed = Weighed { impact, place, score: (LOSS + part).min(1.0) };
     case.finding(
         "lost-coverage",
         weighed,
@@ -114,26 +139,10 @@ fn dropped(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
 
 /// Bytes that the kernel counted for whole trees of processes and the trace does not hold, and programs that could not be traced.
 fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
-    let (mut kernel, mut gap) = (0u64, 0u64);
-    for record in records {
-        let Some(tree) = record.tree_io else { continue };
-        let (mut read, mut written, mut loader) = (0, 0, 0);
-        let mut images: Vec<&ProcessRecord> = record.processes.iter().collect();
-        images.sort_by_key(|process| (process.pid, process.started_ns));
-        let mut before: Option<&ProcessRecord> = None;
-        for process in images {
-            let bytes = process.traced;
-            read += bytes.posix_read + bytes.stdio_read + bytes.other_read;
-            written += bytes.posix_write + bytes.stdio_write + bytes.other_write;
-            // What passed before the hooks were there; counters go on across exec.
-            let same = before.filter(|other| (other.pid, other.pidns) == (process.pid, process.pidns));
-            let since = same.and_then(|other| other.io).map_or(0, |io| io.end.rchar);
-            loader += process.io.map_or(0, |io| io.start.rchar.saturating_sub(since));
-            before = Some(process);
-        }
-        kernel += tree.rchar.saturating_sub(loader) + tree.wchar;
-        gap += tree.rchar.saturating_sub(read + loader) + tree.wchar.saturating_sub(written);
-    }
+    let ledger = coverage::ledger(records);
+    let both = || [ledger.tree_read, ledger.tree_write].into_iter().flatten();
+    let kernel: u64 = both().filter_map(Direction::countable).fold(0, u64::saturating_add);
+    let gap: u64 = both().map(Direction::gap).fold(0, u64::saturating_add);
     let untraced = || {
         let all = records.iter().flat_map(|record| &record.processes);
         all.filter(|process| process.untraced.is_some()).map(|process| (process.cpu_ns, process))
@@ -149,25 +158,27 @@ fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     reasons.dedup();
     let what = match (large, process_count) {
         (true, 0) => {
-            format!("The trace lacks {} of the {} that the kernel counted.", human_bytes(gap), human_bytes(kernel))
+            format!("The trace lacks {} of the {} that the kernel counted.", units::bytes(gap), units::bytes(kernel))
         }
         (true, count) => format!(
-            "The trace lacks {} of the {} that the kernel counted; {count} programs were not traced ({}).",
-            human_bytes(gap),
-            human_bytes(kernel),
+            "The trace lacks {} of the {} that the kernel counted; {} not traced ({}).",
+            units::bytes(gap),
+            units::bytes(kernel),
+            units::counted(count, "program was", "programs were"),
             reasons.join(", "),
         ),
         (false, count) => format!(
-            "{count} programs were not traced ({}); {} of the bytes that the kernel counted are missing.",
+            "{} not traced ({}); {} of the bytes that the kernel counted are missing.",
+            units::counted(count, "program was", "programs were"),
             reasons.join(", "),
-            percent(part),
+            units::percent(part),
         ),
     };
     let place = Place { processes, process_count, ..Place::default() };
-    let stake = Stake { bytes: gap, ..Stake::default() };
+    let impact = Impact { bytes: gap, ..Impact::default() };
     let score = if large { (LOSS + 0.5 * part).min(1.0) } else { NOTE };
     let query = "SELECT host, pid, sum(ret) AS traced_bytes FROM io WHERE ret > 0 GROUP BY host, pid ORDER BY traced_bytes DESC";
-    case.finding("lost-coverage", Weighed { stake, place, score }, what, query.to_owned())
+    case.finding("lost-coverage", Weighed { impact, place, score }, what, query.to_owned())
 }
 
 /// What collectors say that they did not see. Where a program is traced its recorder has told everything, whatever the samples lack.
@@ -179,19 +190,20 @@ fn unsampled(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let missing: u64 = samplers().map(|found| found.not_followed).sum();
     let unseen = (ends > 0).then(|| {
         format!(
-            "{} processes ended unseen: the last {} of their lives, in all, are in no sample",
-            human_count(ends),
-            human_time(ns),
+            "{} ended unseen: the last {} of their lives, in all, are in no sample",
+            units::counted(ends, "process", "processes"),
+            units::time(ns),
         )
     });
-    let crowded =
-        (missing > 0).then(|| format!("{} processes were not sampled: too many open files", human_count(missing)));
+    let crowded = (missing > 0).then(|| {
+        format!("{} not sampled: too many open files", units::counted(missing, "process was", "processes were"))
+    });
     let parts: Vec<String> = unseen.into_iter().chain(crowded).collect();
     if parts.is_empty() {
         return None;
     }
-    let stake = Stake { calls: ends + missing, ..Stake::default() };
-    let weighed = Weighed { stake, place: Place::default(), score: NOTE };
+    let impact = Impact { calls: ends + missing, ..Impact::default() };
+    let weighed = Weighed { impact, place: Place::default(), score: NOTE };
     let query = "SELECT host, pid, ts_ns, value AS unseen_ns FROM counters WHERE name = 'end' AND key = 'unseen_ns' AND value > 0 ORDER BY value DESC LIMIT 20";
     case.finding("lost-coverage", weighed, format!("{}.", parts.join("; ")), query.to_owned())
 }
@@ -205,7 +217,7 @@ fn unfinished(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> 
         "{open} of {} parts of the run are still open: processes may be writing, or their supervisor died (`weft recover`).",
         records.len(),
     );
-    let weighed = Weighed { stake: Stake::default(), place: Place::default(), score: NOTE };
+    let weighed = Weighed { impact: Impact::default(), place: Place::default(), score: NOTE };
     let query = "SELECT host, pid, max(ts_ns) AS last_ns FROM events GROUP BY host, pid ORDER BY last_ns DESC LIMIT 20";
     case.finding("lost-coverage", weighed, what, query.to_owned())
 }

@@ -1,11 +1,14 @@
 //! Rules about names, attributes and positions of files.
 
-use super::{Case, files, processes};
+use weftline_calls::IoCat;
+
+use super::Case;
 use crate::findings::Finding;
 use crate::findings::calls::Call;
 use crate::findings::evidence::{Op, Tally};
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Part, human_bytes, human_count, human_time, percent};
+use crate::findings::weigh::Part;
+use crate::units;
 
 pub(super) fn open_storm(case: &Case<'_>) -> Vec<Finding> {
     let (evidence, config) = (case.evidence, case.config);
@@ -25,15 +28,13 @@ pub(super) fn open_storm(case: &Case<'_>) -> Vec<Finding> {
         parts.push(Part { process, file: Some(file), tally: again });
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
     let what = format!(
-        "{} opened {} {} times ({} of them in vain); all but the first opens, with what goes along, take {}, {} of the time.",
-        processes(weighed.place.process_count),
-        files(weighed.place.file_count),
-        human_count(opens),
-        human_count(failed),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} opened {} {} times ({} of them in vain); all but the first opens, with what goes along, cost {}.",
+        weighed.processes(),
+        weighed.files(),
+        units::count(opens),
+        units::count(failed),
+        weighed.cost(),
     );
     case.finding("open-storm", weighed, what, counted(case, &[Call::Open], config.count(Limit::OpenPerFile)))
         .into_iter()
@@ -45,7 +46,7 @@ fn counted(case: &Case<'_>, calls: &[Call], least: u64) -> String {
     format!(
         "SELECT host, pid, path, count(*) AS calls, sum(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed, sum(dur_ns) / 1e9 AS seconds \
          FROM events WHERE name IN ({}) GROUP BY host, pid, path HAVING count(*) >= {least} ORDER BY calls DESC LIMIT 20",
-        case.evidence.meanings.sql_names(calls),
+        case.evidence.name_table.sql_names(calls),
     )
 }
 
@@ -59,18 +60,21 @@ pub(super) fn stat_storm(case: &Case<'_>) -> Vec<Finding> {
         }
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
     let what = format!(
-        "{} looked up {} {} times; all but the first times take {}, {} of the time.",
-        processes(weighed.place.process_count),
-        files(weighed.place.file_count),
-        human_count(calls),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} looked up {} {} times; all but the first times cost {}.",
+        weighed.processes(),
+        weighed.files(),
+        units::count(calls),
+        weighed.cost(),
     );
-    case.finding("stat-storm", weighed, what, counted(case, &[Call::StatPath], config.count(Limit::StatPerFile)))
-        .into_iter()
-        .collect()
+    case.finding(
+        "stat-storm",
+        weighed,
+        what,
+        counted(case, &[Call::StatPath, Call::Access], config.count(Limit::StatPerFile)),
+    )
+    .into_iter()
+    .collect()
 }
 
 pub(super) fn seek_storm(case: &Case<'_>) -> Vec<Finding> {
@@ -90,18 +94,17 @@ pub(super) fn seek_storm(case: &Case<'_>) -> Vec<Finding> {
         parts.push(Part { process, file: Some(file), tally });
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
+    let impact = weighed.impact;
     let what = format!(
-        "{} seeks for {} transfers on {} by {} ({} of them to where the file was) take {}, {} of the time.",
-        human_count(stake.calls),
-        human_count(transfers),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_count(idle),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} seeks for {} transfers on {} by {} ({} of them to where the file was) cost {}.",
+        units::count(impact.calls),
+        units::count(transfers),
+        weighed.files(),
+        weighed.processes(),
+        units::count(idle),
+        weighed.cost(),
     );
-    case.finding("seek-storm", weighed, what, counted(case, &[Call::Seek], 1)).into_iter().collect()
+    case.finding("seek-storm", weighed, what, counted(case, &[Call::Seek, Call::Tell], 1)).into_iter().collect()
 }
 
 /// What one process does with names, and with content.
@@ -140,25 +143,36 @@ pub(super) fn metadata_bound(case: &Case<'_>) -> Vec<Finding> {
         }
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
-    if stake.seconds() < config.get(Limit::MetadataSeconds) {
+    let impact = weighed.impact;
+    if impact.seconds() < config.get(Limit::MetadataSeconds) {
         return Vec::new();
     }
     let what = format!(
         "{} calls about names and attributes by {} take {}, {} of the I/O time there and {} of the time, to move {}.",
-        human_count(stake.calls),
-        processes(weighed.place.process_count),
-        human_time(stake.time_ns as u64),
-        percent(metadata.ns as f64 / (metadata.ns + other.ns).max(1) as f64),
-        percent(stake.share),
-        human_bytes(moved),
+        units::count(impact.calls),
+        weighed.processes(),
+        units::time(impact.time_ns as u64),
+        units::percent(metadata.ns as f64 / (metadata.ns + other.ns).max(1) as f64),
+        units::percent(impact.share),
+        units::bytes(moved),
     );
-    let calls = [Call::Open, Call::Close, Call::StatPath, Call::StatOpen, Call::Seek, Call::Metadata];
-    debug_assert!(calls.iter().all(|call| call.is_metadata()));
+    let calls = [
+        Call::Open,
+        Call::Close,
+        Call::StatPath,
+        Call::StatOpen,
+        Call::Access,
+        Call::Seek,
+        Call::Tell,
+        Call::Lock,
+        Call::ChangeDirectory,
+        Call::Metadata,
+    ];
+    debug_assert!(calls.iter().all(|call| call.io_cat() == IoCat::Metadata));
     let query = format!(
         "SELECT host, pid, name, count(*) AS calls, count(DISTINCT path) AS paths, sum(dur_ns) / 1e9 AS seconds FROM events \
          WHERE name IN ({}) GROUP BY host, pid, name ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&calls),
+        evidence.name_table.sql_names(&calls),
     );
     case.finding("metadata-bound", weighed, what, query).into_iter().collect()
 }

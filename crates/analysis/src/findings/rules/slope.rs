@@ -5,12 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weftline_calls::Activity;
+
 use super::Case;
 use super::balance::cohorts;
 use crate::findings::Finding;
 use crate::findings::evidence::{Op, Tally};
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Part, human_count, human_time, percent};
+use crate::findings::weigh::Part;
+use crate::units;
+
+/// A view of fewer rows says nothing about its rows.
+const FEWEST_ROWS: usize = 4;
+/// A script's commands are periods of their own; only in a longer run is a slow one an exception.
+const FEWEST_PERIODS: usize = 20;
 
 /// The reference's `normalize_slope`: 0 at equal parts, 1 when calls are no part at all.
 pub(crate) fn normalized(slope: f64) -> f64 {
@@ -18,11 +26,6 @@ pub(crate) fn normalized(slope: f64) -> f64 {
 }
 
 type Rows = BTreeMap<u32, Row>;
-
-/// A view of fewer rows says nothing about its rows.
-const FEWEST_ROWS: usize = 4;
-/// A script's commands are periods of their own; only in a longer run is a slow one an exception.
-const FEWEST_PERIODS: usize = 20;
 
 /// A row: what its calls took, and what they would have taken at the usual time of each operation in each program.
 #[derive(Default)]
@@ -39,7 +42,7 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
         let known = usual.get(&(program, op)).copied().unwrap_or_default();
         row.usual_ns += tally.calls as f64 * known.ns as f64 / known.calls.max(1) as f64;
     };
-    let (mut files, mut people, mut slices): (Rows, Rows, Rows) = (Rows::new(), Rows::new(), Rows::new());
+    let (mut files, mut process_ids, mut slices): (Rows, Rows, Rows) = (Rows::new(), Rows::new(), Rows::new());
     let cohorts = cohorts(evidence, case.config.get(Limit::StragglerSpread));
     let peers: BTreeSet<u32> = cohorts.into_iter().filter(|cohort| cohort.len() >= FEWEST_ROWS).flatten().collect();
     for ((process, file, op), tally) in &evidence.sums {
@@ -47,7 +50,7 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
         add(files.entry(*file).or_default(), program, *op, tally);
         // A process is compared with others that began with it: the commands of a script differ by what they are for.
         if peers.contains(process) {
-            add(people.entry(*process).or_default(), program, *op, tally);
+            add(process_ids.entry(*process).or_default(), program, *op, tally);
         }
     }
     for ((slice, program, op), tally) in &evidence.slices {
@@ -60,17 +63,20 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     found.extend(view(case, "files", "path", &files, |odd, _| parts_of(odd, true)));
-    found.extend(view(case, "processes", "pid", &people, |odd, _| parts_of(odd, false)));
+    found.extend(view(case, "processes", "pid", &process_ids, |odd, _| parts_of(odd, false)));
     let width = format!("time_bucket(ts_ns, '{}s')", evidence.slice_ns / 1_000_000_000);
     found.extend(view(case, "periods", &width, &slices, |_, sum| {
-        // Who made a period's calls is not kept; its time is weighed against that of all.
-        let whose = evidence.alive().filter(|(_, life)| life.io).map(|(process, _)| process);
-        let nothing = Tally { calls: 0, bytes: 0, ns: 0, ..*sum };
-        let mut parts: Vec<Part> = whose.map(|process| Part { process, file: None, tally: nothing }).collect();
-        if let Some(first) = parts.first_mut() {
-            first.tally = *sum;
-        }
-        parts
+        // Who made a period's calls is not kept: everybody is taken to have the same part of them as of all calls.
+        let all: Vec<(u32, u64)> =
+            evidence.alive().map(|(process, life)| (process, life.sums.get(Activity::FileIo))).collect();
+        let total: u128 = all.iter().map(|(_, ns)| u128::from(*ns)).sum();
+        let share = |whole: u64, ns: u64| (u128::from(whole) * u128::from(ns) / total.max(1)) as u64;
+        let part = |(process, ns): &(u32, u64)| Part {
+            process: *process,
+            file: None,
+            tally: Tally { calls: share(sum.calls, *ns), bytes: share(sum.bytes, *ns), ns: share(sum.ns, *ns), ..*sum },
+        };
+        all.iter().filter(|(_, ns)| *ns > 0).map(part).collect()
     }));
     found
 }
@@ -106,21 +112,21 @@ fn view(
         return None;
     }
     let weighed = evidence.weigh(config, &parts(&odd, &sum));
-    let mut weighed = weighed.filter(|weighed| weighed.stake.seconds() >= config.get(Limit::SlopeSeconds))?;
+    let mut weighed = weighed.filter(|weighed| weighed.impact.seconds() >= config.get(Limit::SlopeSeconds))?;
     if rows_are == "periods" {
         weighed.place.processes.clear();
         weighed.place.process_count = 0;
     }
     weighed.score *= worst;
     let what = format!(
-        "{} of {} {rows_are} take {} for {} calls on files, {:.1} times what the same operations take on average: {} of the I/O time, {} of the time.",
+        "{} of {} {rows_are} take {} for {} calls on files, {} times what the same operations take on average: {} of the I/O time, {} of the wall time.",
         odd.len(),
         rows.len(),
-        human_time(sum.ns),
-        human_count(sum.calls),
-        sum.ns as f64 / usual_ns.max(1.0),
-        percent(sum.ns as f64 / all.ns as f64),
-        percent(weighed.stake.share),
+        units::time(sum.ns),
+        units::count(sum.calls),
+        units::tenths(sum.ns as f64 / usual_ns.max(1.0)),
+        units::percent(sum.ns as f64 / all.ns as f64),
+        units::percent(weighed.impact.share),
     );
     let query = format!(
         "SELECT {column} AS row, count(*) AS calls, sum(dur_ns) / 1e9 AS seconds, \

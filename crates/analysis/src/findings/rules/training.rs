@@ -1,11 +1,12 @@
 //! Rules about training loops: waiting for data, workers, checkpoints. They look at spans, as unions and intersections of intervals.
 
-use super::{Case, processes};
+use super::Case;
 use crate::findings::Finding;
 use crate::findings::calls::{Call, Role};
 use crate::findings::evidence::{Evidence, Op, Tally};
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Part, human_count, human_time, percent};
+use crate::findings::weigh::Part;
+use crate::units;
 
 /// A training loop.
 struct Loop {
@@ -62,20 +63,20 @@ pub(super) fn loader_starvation(case: &Case<'_>) -> Vec<Finding> {
             tally: Tally { calls: it.waits, bytes: 0, ns: it.waits_ns, start: it.start, end: it.end },
         })
         .collect();
-    let Some(mut weighed) = case.evidence.weigh(case.config, &parts) else { return Vec::new() };
+    let Some(mut weighed) = case.evidence.weigh_wall(case.config, &parts) else { return Vec::new() };
     let time: f64 = loops.iter().map(Loop::ns).sum();
     let waits = loops.iter().map(|it| it.waits_ns).sum::<u64>() as f64 / time;
     let computes = loops.iter().map(|it| it.compute_ns).sum::<u64>() as f64 / time;
     // The reference's severity, less where little time is at stake.
-    let short = (weighed.stake.seconds() / case.config.get(Limit::FullSeconds).max(f64::MIN_POSITIVE)).min(1.0);
+    let short = (weighed.impact.seconds() / case.config.get(Limit::FullSeconds).max(f64::MIN_POSITIVE)).min(1.0);
     weighed.score = ((waits - 0.10) / 0.25).clamp(0.0, 1.0) * short;
     let what = format!(
         "{} wait {} for {} batches: {} of their loops' time, while {} goes to compute.",
-        processes(loops.len() as u64),
-        human_time(weighed.stake.time_ns as u64),
-        human_count(weighed.stake.calls),
-        percent(waits),
-        percent(computes),
+        units::counted(loops.len() as u64, "process", "processes"),
+        units::time(weighed.impact.time_ns as u64),
+        units::count(weighed.impact.calls),
+        units::percent(waits),
+        units::percent(computes),
     );
     case.finding("loader-starvation", weighed, what, by_layer()).into_iter().collect()
 }
@@ -115,20 +116,20 @@ pub(super) fn too_few_workers(case: &Case<'_>) -> Vec<Finding> {
             parts.push(Part { process: it.process, file: None, tally });
         }
     }
-    let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
+    let Some(weighed) = evidence.weigh_wall(config, &parts) else { return Vec::new() };
     let how = if own > 0 {
         format!("{own} of {} loops load their batches themselves", loops.len())
     } else {
         format!(
             "all {} loader workers are busy for at least {} of their time",
             busy.len(),
-            percent(config.get(Limit::WorkerBusy))
+            units::percent(config.get(Limit::WorkerBusy))
         )
     };
     let what = format!(
-        "{how}, and the model waits {} for them, {} of the time.",
-        human_time(weighed.stake.time_ns as u64),
-        percent(weighed.stake.share),
+        "{how}, and the model waits {} for them, {} of the wall time.",
+        units::time(weighed.impact.time_ns as u64),
+        units::percent(weighed.impact.share),
     );
     case.finding("too-few-workers", weighed, what, by_layer()).into_iter().collect()
 }
@@ -152,21 +153,21 @@ pub(super) fn checkpoint_stall(case: &Case<'_>) -> Vec<Finding> {
         how = "calls that write files named like checkpoints";
         let ops = [Op::Write, Op::SmallWrite, Op::StreamWrite, Op::Sync, Op::Flush, Op::Copy];
         for (process, file, tally) in evidence.per_file(&ops) {
-            if evidence.meanings.is_checkpoint_file(file) {
+            if evidence.name_table.is_checkpoint_file(file) {
                 parts.push(Part { process, file: Some(file), tally });
             }
         }
     }
-    let weighed = evidence.weigh(config, &parts);
-    let Some(weighed) = weighed.filter(|weighed| weighed.stake.share >= config.get(Limit::CheckpointShare)) else {
+    let weighed = if how == "spans" { evidence.weigh_wall(config, &parts) } else { evidence.weigh(config, &parts) };
+    let Some(weighed) = weighed.filter(|weighed| weighed.impact.share >= config.get(Limit::CheckpointShare)) else {
         return Vec::new();
     };
     let what = format!(
-        "{} {how} of {} take {} in which they compute nothing, {} of the time.",
-        human_count(weighed.stake.calls),
-        processes(weighed.place.process_count),
-        human_time(weighed.stake.time_ns as u64),
-        percent(weighed.stake.share),
+        "{} {how} of {} take {} in which nothing is computed, {} of the wall time.",
+        units::count(weighed.impact.calls),
+        weighed.processes(),
+        units::time(weighed.impact.time_ns as u64),
+        units::percent(weighed.impact.share),
     );
     let query = if how == "spans" {
         by_layer()
@@ -176,7 +177,7 @@ pub(super) fn checkpoint_stall(case: &Case<'_>) -> Vec<Finding> {
              AND (lower(path) LIKE '%checkpoint%' OR lower(path) LIKE '%/ckpt%' OR lower(path) LIKE '%.ckpt' OR lower(path) LIKE '%.pt' \
              OR lower(path) LIKE '%.pth' OR lower(path) LIKE '%.safetensors' OR lower(path) LIKE '%.distcp') \
              GROUP BY host, pid, path, name ORDER BY seconds DESC LIMIT 20",
-            evidence.meanings.sql_names(&[Call::Write, Call::StreamWrite, Call::Sync, Call::Flush, Call::Copy]),
+            evidence.name_table.sql_names(&[Call::Write, Call::StreamWrite, Call::Sync, Call::Flush, Call::Copy]),
         )
     };
     case.finding("checkpoint-stall", weighed, what, query).into_iter().collect()

@@ -1,11 +1,12 @@
 //! Rules about how content is moved: sizes, places, repetition, durability.
 
-use super::{Case, files, processes};
+use super::Case;
 use crate::findings::Finding;
 use crate::findings::calls::Call;
 use crate::findings::evidence::{Op, Tally};
 use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Part, human_bytes, human_count, human_time, percent};
+use crate::findings::weigh::Part;
+use crate::units;
 
 pub(super) fn small_reads(case: &Case<'_>) -> Vec<Finding> {
     let sizes = Small {
@@ -56,23 +57,22 @@ impl Small {
             }
         }
         let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-        let (stake, limit) = (weighed.stake, config.count(self.size));
+        let (impact, limit) = (weighed.impact, config.count(self.size));
         let what = format!(
-            "{} of {} {} on {} by {} move less than {} each, {} on average; they take {}, {} of the time.",
-            human_count(stake.calls),
-            human_count(all),
+            "{} of {} {} on {} by {} move less than {} each, {} on average; they cost {}.",
+            units::count(impact.calls),
+            units::count(all),
             self.verb,
-            files(weighed.place.file_count),
-            processes(weighed.place.process_count),
-            human_bytes(limit),
-            human_bytes(stake.bytes / stake.calls.max(1)),
-            human_time(stake.time_ns as u64),
-            percent(stake.share),
+            weighed.files(),
+            weighed.processes(),
+            units::bytes(limit),
+            units::bytes(impact.bytes / impact.calls.max(1)),
+            weighed.cost(),
         );
         let query = format!(
             "SELECT host, pid, path, count(*) AS calls, sum(ret) AS bytes, sum(dur_ns) / 1e9 AS seconds FROM events \
              WHERE name IN ({}) AND ret > 0 AND coalesce(size, ret) < {limit} GROUP BY host, pid, path ORDER BY seconds DESC LIMIT 20",
-            evidence.meanings.sql_names(&[self.call]),
+            evidence.name_table.sql_names(&[self.call]),
         );
         case.finding(self.rule, weighed, what, query).into_iter().collect()
     }
@@ -98,22 +98,21 @@ pub(super) fn random_access(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
+    let impact = weighed.impact;
     let what = format!(
-        "{} of {} transfers on {} by {} jump, with {} each on average; they take {}, {} of the time.",
-        human_count(stake.calls),
-        human_count(all),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_bytes(stake.bytes / stake.calls.max(1)),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} of {} transfers on {} by {} jump to another place, with {} each on average; they cost {}.",
+        units::count(impact.calls),
+        units::count(all),
+        weighed.files(),
+        weighed.processes(),
+        units::bytes(impact.bytes / impact.calls.max(1)),
+        weighed.cost(),
     );
     let query = format!(
         "SELECT host, pid, path, count(*) AS jumps, sum(dur_ns) / 1e9 AS seconds FROM (SELECT host, pid, path, ret, dur_ns, \
          \"offset\" - lag(\"offset\" + ret) OVER (PARTITION BY host, pid, tid, path, fd ORDER BY ts_ns) AS gap FROM events \
          WHERE name IN ({}) AND ret > 0) WHERE gap < 0 OR gap > {} GROUP BY host, pid, path ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&[Call::Read, Call::Write]),
+        evidence.name_table.sql_names(&[Call::Read, Call::Write]),
         config.count(Limit::RandomGap),
     );
     case.finding("random-access", weighed, what, query).into_iter().collect()
@@ -146,22 +145,20 @@ pub(super) fn re_reads(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
     let what = format!(
-        "{} read {} from {} of {}: {:.1} times on average; the repetitions take {}, {} of the time.",
-        processes(weighed.place.process_count),
-        human_bytes(all),
-        files(weighed.place.file_count),
-        human_bytes(distinct),
-        all as f64 / distinct.max(1) as f64,
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} read {} from {} of {}: every byte {} times on average; the repetitions cost {}.",
+        weighed.processes(),
+        units::bytes(all),
+        weighed.files(),
+        units::bytes(distinct),
+        units::tenths(all as f64 / distinct.max(1) as f64),
+        weighed.cost(),
     );
     let query = format!(
         "SELECT host, pid, path, sum(ret) AS bytes, max(\"offset\" + ret) - min(\"offset\") AS extent, sum(dur_ns) / 1e9 AS seconds \
          FROM events WHERE name IN ({}) AND ret > 0 GROUP BY host, pid, path HAVING sum(ret) >= {} * (max(\"offset\" + ret) - min(\"offset\")) \
          ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&[Call::Read]),
+        evidence.name_table.sql_names(&[Call::Read]),
         config.get(Limit::RereadFactor),
     );
     case.finding("re-reads", weighed, what, query).into_iter().collect()
@@ -186,21 +183,20 @@ pub(super) fn unaligned(case: &Case<'_>) -> Vec<Finding> {
     }
     let Some(mut weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     weighed.score /= 2.0;
-    let (stake, block) = (weighed.stake, config.count(Limit::UnalignedBlock));
+    let (impact, block) = (weighed.impact, config.count(Limit::UnalignedBlock));
     let what = format!(
-        "{} of {} transfers of {} or more on {} by {} begin inside a block; they take {}, {} of the time.",
-        human_count(stake.calls),
-        human_count(all),
-        human_bytes(block),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} of {} transfers of {} or more on {} by {} begin inside a block; they cost {}.",
+        units::count(impact.calls),
+        units::count(all),
+        units::bytes(block),
+        weighed.files(),
+        weighed.processes(),
+        weighed.cost(),
     );
     let query = format!(
         "SELECT host, pid, path, count(*) AS calls, sum(ret) AS bytes, sum(dur_ns) / 1e9 AS seconds FROM events \
          WHERE name IN ({}) AND ret >= {block} AND \"offset\" % {block} <> 0 GROUP BY host, pid, path ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&[Call::Read, Call::Write]),
+        evidence.name_table.sql_names(&[Call::Read, Call::Write]),
     );
     case.finding("unaligned-io", weighed, what, query).into_iter().collect()
 }
@@ -225,21 +221,20 @@ pub(super) fn tiny_buffers(case: &Case<'_>) -> Vec<Finding> {
         }
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
+    let impact = weighed.impact;
     let what = format!(
-        "{} calls on streams of {} by {} go with {} flushes or without a buffer, {} each on average; they take {}, {} of the time.",
-        human_count(writes),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_count(flushes),
-        human_bytes(stake.bytes / writes.max(1)),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} calls on streams of {} by {} go with {} flushes or without a buffer, {} each on average; they cost {}.",
+        units::count(writes),
+        weighed.files(),
+        weighed.processes(),
+        units::count(flushes),
+        units::bytes(impact.bytes / writes.max(1)),
+        weighed.cost(),
     );
     let query = format!(
         "SELECT host, pid, path, name, count(*) AS calls, sum(dur_ns) / 1e9 AS seconds FROM events WHERE name IN ({}) \
          GROUP BY host, pid, path, name ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&[Call::StreamRead, Call::StreamWrite, Call::Flush, Call::Buffering]),
+        evidence.name_table.sql_names(&[Call::StreamRead, Call::StreamWrite, Call::Flush, Call::Buffering]),
     );
     case.finding("tiny-buffers", weighed, what, query).into_iter().collect()
 }
@@ -247,37 +242,42 @@ pub(super) fn tiny_buffers(case: &Case<'_>) -> Vec<Finding> {
 pub(super) fn fsync_per_write(case: &Case<'_>) -> Vec<Finding> {
     let (evidence, config) = (case.evidence, case.config);
     let (mut parts, mut writes, mut syncs) = (Vec::new(), 0, 0);
-    for (process, file, written) in evidence.per_file(Op::WRITES) {
+    let ops = [Op::WRITES, &[Op::Sync, Op::OpenSync]].concat();
+    for (process, file, _) in evidence.per_file(&ops) {
+        let mut written = Tally::default();
+        Op::WRITES.iter().for_each(|op| written.add(&evidence.sum(process, file, *op)));
         let synced = evidence.sum(process, file, Op::Sync);
-        if evidence.sum(process, file, Op::OpenSync).calls > 0 {
-            syncs += written.calls;
-            writes += written.calls;
-            parts.push(Part { process, file: Some(file), tally: written });
-        } else if synced.calls > 0 && synced.calls as f64 >= config.get(Limit::SyncPart) * written.calls as f64 {
-            syncs += synced.calls;
-            writes += written.calls;
-            parts.push(Part { process, file: Some(file), tally: Tally { bytes: written.bytes, ..synced } });
+        // Every write to a file that was opened so waits for the disk.
+        let tally = match evidence.sum(process, file, Op::OpenSync).calls {
+            0 if synced.calls == 0 => continue,
+            0 => Tally { bytes: written.bytes, ..synced },
+            _ => written,
+        };
+        if tally.bytes >= config.count(Limit::SyncBytes).saturating_mul(tally.calls) {
+            continue;
         }
+        syncs += tally.calls;
+        writes += written.calls;
+        parts.push(Part { process, file: Some(file), tally });
     }
     if syncs < config.count(Limit::SyncCalls) {
         return Vec::new();
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
-    let stake = weighed.stake;
+    let impact = weighed.impact;
     let what = format!(
-        "{} writes to {} by {} ({}) wait for the disk {} times; that takes {}, {} of the time.",
-        human_count(writes),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_bytes(stake.bytes),
-        human_count(syncs),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} writes to {} by {} ({}) wait for the disk {} times; that costs {}.",
+        units::count(writes),
+        weighed.files(),
+        weighed.processes(),
+        units::bytes(impact.bytes),
+        units::count(syncs),
+        weighed.cost(),
     );
     let query = format!(
         "SELECT host, pid, path, name, count(*) AS calls, sum(dur_ns) / 1e9 AS seconds FROM events WHERE name IN ({}) \
          GROUP BY host, pid, path, name ORDER BY seconds DESC LIMIT 20",
-        evidence.meanings.sql_names(&[Call::Sync, Call::Write, Call::StreamWrite]),
+        evidence.name_table.sql_names(&[Call::Sync, Call::Write, Call::StreamWrite]),
     );
     case.finding("fsync-per-write", weighed, what, query).into_iter().collect()
 }
@@ -314,21 +314,20 @@ pub(super) fn read_after_write(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let weighed = evidence.weigh(config, &parts);
-    let Some(mut weighed) = weighed.filter(|weighed| weighed.stake.share >= config.get(Limit::AgainShare)) else {
+    let Some(mut weighed) = weighed.filter(|weighed| weighed.impact.share >= config.get(Limit::AgainShare)) else {
         return Vec::new();
     };
     weighed.score /= 2.0;
-    let stake = weighed.stake;
+    let impact = weighed.impact;
     let what = format!(
-        "{} that the job itself had written are read back from {} by {}; that takes {}, {} of the time.",
-        human_bytes(stake.bytes),
-        files(weighed.place.file_count),
-        processes(weighed.place.process_count),
-        human_time(stake.time_ns as u64),
-        percent(stake.share),
+        "{} that the job itself had written are read back from {} by {}; that costs {}.",
+        units::bytes(impact.bytes),
+        weighed.files(),
+        weighed.processes(),
+        weighed.cost(),
     );
-    let reads = evidence.meanings.sql_names(&[Call::Read, Call::StreamRead]);
-    let writes = evidence.meanings.sql_names(&[Call::Write, Call::StreamWrite]);
+    let reads = evidence.name_table.sql_names(&[Call::Read, Call::StreamRead]);
+    let writes = evidence.name_table.sql_names(&[Call::Write, Call::StreamWrite]);
     let query = format!(
         "SELECT r.path, r.pid AS reader, w.pid AS writer, w.bytes AS written, r.bytes AS read, r.seconds FROM \
          (SELECT path, pid, min(ts_ns) AS start, sum(ret) AS bytes, sum(dur_ns) / 1e9 AS seconds FROM events WHERE name IN ({reads}) AND ret > 0 GROUP BY path, pid) r JOIN \

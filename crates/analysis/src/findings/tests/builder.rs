@@ -7,7 +7,7 @@ use weftline_index::{OpenOptions, Run};
 
 /// Lines of a trace in DFTracer's letter dialect; times are microseconds since its beginning.
 #[derive(Clone, Default)]
-pub(in crate::findings) struct Trace {
+pub(crate) struct Trace {
     lines: String,
     files: Vec<String>,
     /// Where each process's next call begins.
@@ -19,12 +19,12 @@ pub(in crate::findings) struct Trace {
 const EPOCH: i64 = 1_700_000_000_000_000;
 
 impl Trace {
-    pub(in crate::findings) fn new() -> Trace {
+    pub(crate) fn new() -> Trace {
         Trace::default()
     }
 
     /// A process on a host, of a program, perhaps with a rank.
-    pub(in crate::findings) fn process(mut self, pid: i64, host: &str, rank: Option<i64>) -> Trace {
+    pub(crate) fn process(mut self, pid: i64, host: &str, rank: Option<i64>) -> Trace {
         let hash = format!("h{host}");
         writeln!(
             self.lines,
@@ -57,15 +57,7 @@ impl Trace {
     }
 
     /// A span at a time; `args` are the inside of an object and may be empty.
-    pub(in crate::findings) fn span(
-        mut self,
-        pid: i64,
-        cat: &str,
-        name: &str,
-        start: i64,
-        dur: i64,
-        args: &str,
-    ) -> Trace {
+    pub(crate) fn span(mut self, pid: i64, cat: &str, name: &str, start: i64, dur: i64, args: &str) -> Trace {
         self.add(pid, cat, name, start, dur, args);
         self
     }
@@ -83,7 +75,7 @@ impl Trace {
     }
 
     /// One call on a file after the process's last one.
-    pub(in crate::findings) fn call(&mut self, pid: i64, name: &str, path: &str, dur: i64, args: &str) -> &mut Trace {
+    pub(crate) fn call(&mut self, pid: i64, name: &str, path: &str, dur: i64, args: &str) -> &mut Trace {
         let file = self.file(path);
         let place = self.clocks.iter().position(|(known, _)| *known == pid).unwrap_or_else(|| {
             self.clocks.push((pid, 0));
@@ -99,7 +91,7 @@ impl Trace {
     }
 
     /// Reads or writes at an offset.
-    pub(in crate::findings) fn transfer(
+    pub(crate) fn transfer(
         &mut self,
         pid: i64,
         name: &str,
@@ -112,17 +104,17 @@ impl Trace {
     }
 
     /// The process goes on until then, doing nothing that is I/O.
-    pub(in crate::findings) fn until(self, pid: i64, end: i64) -> Trace {
+    pub(crate) fn until(self, pid: i64, end: i64) -> Trace {
         self.span(pid, "app", "main", 0, end, "")
     }
 
-    pub(in crate::findings) fn write(&self) -> tempfile::TempDir {
+    pub(crate) fn write(&self) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(directory.path().join("trace.pfw"), format!("[\n{}", self.lines)).expect("written");
         directory
     }
 
-    pub(in crate::findings) fn open(&self, directory: &Path) -> Run {
+    pub(crate) fn open(&self, directory: &Path) -> Run {
         let options = OpenOptions { no_index: true, ..OpenOptions::default() };
         Run::open(&[directory.to_owned()], &options).expect("opened")
     }

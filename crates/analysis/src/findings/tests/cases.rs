@@ -2,6 +2,7 @@
 
 use super::builder::Trace;
 use super::{check, judge};
+use crate::findings::Severity;
 
 const SECOND: i64 = 1_000_000;
 
@@ -144,18 +145,19 @@ fn storms() {
 
 #[test]
 fn syncs() {
-    let synced = |writes: i64, every: i64| {
+    let synced = |writes: i64, every: i64, us: i64| {
         lasting(10, move |trace| {
             for place in 0..writes {
                 trace.transfer(1, "write", "/data/x", 10, place * 8192, 8192);
                 if place % every == 0 {
-                    trace.call(1, "fsync", "/data/x", 20_000, r#""fd":3,"ret":0"#);
+                    trace.call(1, "fsync", "/data/x", us, r#""fd":3,"ret":0"#);
                 }
             }
         })
     };
-    check("fsync-per-write", &synced(200, 2), &synced(200, 3));
-    check("fsync-per-write", &synced(50, 1), &synced(49, 1));
+    // What they cost decides, not how many writes there are for each: a database writes several pages for a commit.
+    check("fsync-per-write", &synced(800, 8, 20_000), &synced(100, 1, 4_000));
+    check("fsync-per-write", &synced(50, 1, 20_000), &synced(49, 1, 20_000));
     let opened = |flags: i64| {
         lasting(10, move |trace| {
             trace.call(1, "open", "/data/x", 10, &format!(r#""flags":{flags},"ret":3"#));
@@ -163,6 +165,16 @@ fn syncs() {
         })
     };
     check("fsync-per-write", &opened(0o4_010_001), &opened(0o1));
+    // What a disk needs for the bytes is not the sync's fault: the checkpoints of a training job.
+    let saved = |bytes: i64| {
+        lasting(10, move |trace| {
+            for place in 0..60 {
+                trace.transfer(1, "write", "/data/x", 1_000, place * bytes, bytes);
+                trace.call(1, "fsync", "/data/x", 30_000, r#""fd":3,"ret":0"#);
+            }
+        })
+    };
+    check("fsync-per-write", &saved((4 << 20) - 1), &saved(4 << 20));
 }
 
 #[test]
@@ -230,9 +242,9 @@ fn stragglers() {
 
 #[test]
 fn ranks() {
-    let ranks = |most: i64| {
+    let some = |ranks: i64, most: i64| {
         let mut trace = Trace::new();
-        for rank in 0..4 {
+        for rank in 0..ranks {
             let pid = rank + 1;
             trace = trace.process(pid, "a", Some(rank));
             trace.transfer(
@@ -247,9 +259,67 @@ fn ranks() {
         }
         trace
     };
+    let ranks = |most: i64| some(4, most);
     // With three ranks of 2 s, 3.6 s is one and a half times the mean.
     let found = check("rank-imbalance", &ranks(3_600_000), &ranks(3_599_999));
-    assert!(found.what.starts_with("Rank 2 "), "{found:#?}");
+    assert!(found.what.starts_with("Rank 2 ") && found.advice.starts_with("Deal out files by size"), "{found:#?}");
+    check("rank-imbalance", &ranks(9_000_000), &some(3, 9_000_000));
+    // Files have nothing to do with computing.
+    let computing = |most: i64| {
+        (0..4).fold(Trace::new(), |trace, rank| {
+            let dur = if rank == 2 { most } else { 2 * SECOND };
+            trace
+                .process(rank + 1, "a", Some(rank))
+                .span(rank + 1, "compute", "step", 0, dur, "")
+                .until(rank + 1, 10 * SECOND)
+        })
+    };
+    let found = check("rank-imbalance", &computing(3_600_000), &computing(3_599_999));
+    assert!(
+        found.what.contains("compute") && found.advice.starts_with("Give every rank as much to compute"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn what_no_rule_explains_is_named() {
+    // Large reads one after the other: nothing is wrong with them but that they take the time.
+    let reading = |seconds: i64, of: i64| lasting(of, transfers("read", seconds * 2, SECOND / 2, 8 << 20));
+    let found = check("dominant-io", &reading(10, 20), &reading(9, 20));
+    assert_eq!((found.severity, found.at_stake.time_ns), (Severity::Medium, 10_000_000_000), "{found:#?}");
+    assert_eq!(
+        (found.what.as_str(), found.place.files.as_slice()),
+        (
+            "File I/O takes 10.00 s, 50.0 % of the wall time, mostly reading /data/x by process 1.",
+            &["/data/x".to_owned()][..]
+        )
+    );
+    let found = check("dominant-io", &reading(9, 18), &reading(9, 20));
+    assert_eq!(found.severity, Severity::Low, "it ends before it is worth an hour: {found:#?}");
+    // Another rule explains it, or only a small part of it.
+    let mixed = |small: i64| {
+        lasting(20, move |trace| {
+            transfers("read", 20, SECOND / 2, 8 << 20)(trace);
+            (0..small).for_each(|place| {
+                trace.transfer(1, "write", "/data/y", 500, place * 100, 100);
+            });
+        })
+    };
+    check("dominant-io", &mixed(9_000), &lasting(20, transfers("read", 30_000, 500, 100)));
+    // A process that computes too waits for a pipe; one that only waits is there for that.
+    let waiting = |seconds: i64, compute: i64| {
+        lasting(20, move |trace| {
+            for _ in 0..seconds * 10 {
+                trace.call(1, "read", "pipe:[123]", SECOND / 10, r#""fd":0,"size":100,"ret":10"#);
+            }
+        })
+        .span(1, "compute", "step", 15 * SECOND, compute, "")
+    };
+    let found = check("dominant-waiting", &waiting(10, SECOND), &waiting(9, SECOND));
+    assert_eq!((found.severity, found.at_stake.time_ns), (Severity::Medium, 10_000_000_000), "{found:#?}");
+    assert!(found.what.contains("waits 10.00 s, 50.0 % of the wall time: 10.00 s for a pipe"), "{found:#?}");
+    let found = check("dominant-waiting", &waiting(15, SECOND / 2), &waiting(9, SECOND));
+    assert_eq!(found.severity, Severity::Low, "{found:#?}");
 }
 
 #[test]

@@ -50,17 +50,17 @@ fn records_tell_what_is_missing() {
     check(&gap, Some((Severity::Medium, "The trace lacks 16.0 MiB of the 100.0 MiB that the kernel counted.")));
     let mut dropped = whole();
     dropped.processes[0].drops = BTreeMap::from([("arena full".to_owned(), 1)]);
-    check(&dropped, Some((Severity::Medium, "1 events, 1.00 % of all, were not kept (arena full).")));
+    check(&dropped, Some((Severity::Medium, "Not kept: 1 event, 1.0 % of all (arena full).")));
     let mut half = whole();
     half.processes[0].drops = BTreeMap::from([("arena full".to_owned(), 99)]);
-    check(&half, Some((Severity::High, "99 events, 50.00 % of all, were not kept (arena full).")));
+    check(&half, Some((Severity::High, "Not kept: 99 events, 50.0 % of all (arena full).")));
     let mut untraced = whole();
     untraced.processes[0].untraced = Some("static".to_owned());
     check(
         &untraced,
         Some((
             Severity::Low,
-            "1 programs were not traced (static); 15 % of the bytes that the kernel counted are missing.",
+            "1 program was not traced (static); 15.2 % of the bytes that the kernel counted are missing.",
         )),
     );
     let mut open = whole();

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use weftline_collect::own::{Own, start_of};
 use weftline_format::manifest::RECORD_DIR;
 
-use super::wishes::Wishes;
+use super::options::CollectOptions;
 use crate::args::CollectArgs;
 use crate::{rundir, signals};
 
@@ -180,12 +180,12 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
 const KILLED: u8 = 3;
 
 /// Stops collectors of this host; 1 when there was none or one did not stop, 3 when all had been killed.
-pub(super) fn stop(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<ExitCode> {
+pub(super) fn stop(args: &CollectArgs, options: &CollectOptions) -> anyhow::Result<ExitCode> {
     let own = Own::read();
     let files = match &args.pid_file {
         Some(file) if file.exists() => vec![file.clone()],
         Some(_) => Vec::new(),
-        None => pid_files(args, wishes)?,
+        None => pid_files(args, options)?,
     };
     let (mut stopped, mut killed) = (0, 0);
     for file in files {
@@ -228,13 +228,13 @@ pub(super) fn stop(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-fn pid_files(args: &CollectArgs, wishes: &Wishes) -> anyhow::Result<Vec<PathBuf>> {
-    let runs: Vec<PathBuf> = if wishes.stop_all && args.output.is_none() {
+fn pid_files(args: &CollectArgs, options: &CollectOptions) -> anyhow::Result<Vec<PathBuf>> {
+    let runs: Vec<PathBuf> = if options.stop_all && args.output.is_none() {
         let entries = fs::read_dir(rundir::RUNS).with_context(|| format!("there is no {}/ here", rundir::RUNS))?;
         entries.flatten().map(|entry| entry.path()).collect()
     } else if let Some(output) = &args.output {
         vec![output.clone()]
-    } else if let Some(id) = &wishes.run_id {
+    } else if let Some(id) = &options.run_id {
         vec![Path::new(rundir::RUNS).join(id)]
     } else {
         vec![rundir::newest()?]

@@ -6,14 +6,17 @@
 use std::fmt::Write as _;
 
 use weftline_drain::live::PLACE_VARIABLES;
+use weftline_dropin::dftracer;
+use weftline_dropin::perfflow::{INSTANCE_VARIABLE, JOB_VARIABLES, KEYS, OPTIONS_VARIABLE};
 use weftline_index::input::CACHE_VARIABLES;
 use weftline_recorder::identity::{JOB_ID_VARIABLES, NODE_ID_VARIABLES, rank_variables};
 use weftline_recorder::process::LIVE_VARIABLE;
-use weftline_standalone::perfflow::{INSTANCE_VARIABLE, JOB_VARIABLES, KEYS, OPTIONS_VARIABLE};
-use weftline_standalone::{LIBRARY_VARIABLE, dftracer};
+use weftline_session::LIBRARY_VARIABLE;
 
-use crate::commands::collect::wishes;
+use crate::commands::collect::options;
+use crate::commands::run::AUTO_VARIABLE;
 use crate::commands::weave::CCACHE_FILES;
+use crate::defaults::CONFIG_VARIABLES;
 use crate::parts::SQL_VARIABLE;
 use crate::terminal::COLOR_VARIABLES;
 use crate::weaving::flags::{DATA_VARIABLES, PLUGINS_VARIABLE};
@@ -43,7 +46,7 @@ pub(super) fn document(generated: &str) -> String {
         (
             "Tracekit's variables",
             "`weft collect` takes them where no option says otherwise. See [collect.md](collect.md).",
-            wishes::VARIABLES.iter().map(|(name, meaning)| row([*name], "`weft collect`", *meaning)).collect(),
+            options::VARIABLES.iter().map(|(name, meaning)| row([*name], "`weft collect`", *meaning)).collect(),
         ),
     ];
     for (heading, about, rows) in groups {
@@ -106,6 +109,11 @@ fn read() -> Vec<Row> {
             "The program `weft-sql`, instead of the one with `weft` or on the PATH.",
         ),
         row(
+            [AUTO_VARIABLE],
+            "Python",
+            "`0`: torch's data loaders are not recorded unless the program asks for it; what `weft run --no-auto` sets.",
+        ),
+        row(
             PLACE_VARIABLES,
             "`weft`",
             "Where shared memory goes that is to lie on a disk (`--arenas`) when the run directory is on a network file system; after them /tmp and /dev/shm.",
@@ -125,6 +133,16 @@ fn read() -> Vec<Row> {
             DATA_VARIABLES,
             "`weft weave`",
             "Where plugins go that a user builds who may not write into the installation: `weftline/weave` in the first, or in `.local/share` of the second.",
+        ),
+        row(
+            CONFIG_VARIABLES,
+            "`weft`",
+            "Where a user's defaults are: `weftline.toml` in the first, or in `.config` of the second. See [config.md](config.md).",
+        ),
+        row(
+            ["WEFT_RUN_SAMPLE"],
+            "`weft`",
+            "The default of an option, here `--sample` of `weft run`: WEFT, verb and long option in capitals, with underscores. See [config.md](config.md).",
         ),
         row(COLOR_VARIABLES, "`weft`", "The usual conventions for colour; `--color` overrules them."),
         row(
@@ -182,6 +200,11 @@ fn drop_ins(out: &mut String) {
 fn development() -> Vec<Row> {
     vec![
         row(["FUZZ_SECONDS"], "`make weekly`", "How long each fuzz target runs, 60 by default."),
+        row(
+            ["WEFT_TORCH_PYTHON"],
+            "tests of the Python package",
+            "A Python with torch and the package: data loaders are tested with torch itself.",
+        ),
         row(["DEBIAN_MIRROR"], "`make check-dist`", "Where Debian 11 comes from, instead of the usual place."),
         row(
             ["KERNEL"],
@@ -213,7 +236,7 @@ fn development() -> Vec<Row> {
         row(
             ["WEFT_MUTATE_SECONDS"],
             "tests",
-            "How long mutated run directories are given to each verb that reads one, 40 by default.",
+            "How long mutated run directories are given to each verb that reads one, 60 by default.",
         ),
         row(["WEFT_SOAK_KILLS"], "`make soak`", "How many kills, 2,000 by default; 50 take about a minute."),
         row(["WEFT_TEST_UNPRIVILEGED"], "tests", "Set by a test for itself, run again without privileges."),

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use weftline_calls::Call;
 use weftline_format::reader;
-use weftline_recorder::calls::Call;
 
 use crate::arena::writer::{NOBODY, Program, call};
 use crate::image::ImageKey;
@@ -34,10 +34,10 @@ fn a_segment_freed_by_an_unsettled_job_is_not_forgotten() {
     }
     let used = first.arena.used_segments();
     // Without threads the job is done here and now, and settled by the next look.
-    drain.bury(key(&first));
+    drain.retire(key(&first));
     second.record(1, &call(Call::write));
     assert_eq!(second.arena.used_segments(), used, "the second image must get the segment that the first one left");
-    drain.bury(key(&second));
+    drain.retire(key(&second));
     drop((first, second, arenas));
     drain.finish().expect("finished");
 

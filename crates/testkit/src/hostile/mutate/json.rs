@@ -12,7 +12,8 @@ use crate::random::Random;
 pub(super) fn change(random: &mut Random, sandbox: &Sandbox, path: &Path, pointer: bool) -> Option<String> {
     open(path)?;
     let mut value: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    let what = if pointer && random.percent(50) {
+    // An earlier change may have left something that has no fields.
+    let what = if pointer && value.is_object() && random.percent(50) {
         let to = text(random, sandbox);
         value["path"] = Value::from(to.clone());
         format!("path to {}", shown(&to))
@@ -59,7 +60,7 @@ fn entry(random: &mut Random, sandbox: &Sandbox) -> Value {
 }
 
 /// Changes some value below; what, in words.
-fn change_value(random: &mut Random, sandbox: &Sandbox, root: &mut Value) -> String {
+pub(super) fn change_value(random: &mut Random, sandbox: &Sandbox, root: &mut Value) -> String {
     let mut places = Vec::new();
     list(root, String::new(), &mut places);
     let place = random.one_of(&places).clone();

@@ -21,6 +21,7 @@ pub(super) fn plant(random: &mut Random, sandbox: &Sandbox, files: &[(Role, Path
         ".weft/index".to_owned(),
         ".weft/index/lock".to_owned(),
         ".weft/index/index.json".to_owned(),
+        ".weft/verdict.json".to_owned(),
         "run.json".to_owned(),
         "run.d".to_owned(),
         ".live".to_owned(),

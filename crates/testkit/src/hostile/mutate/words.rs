@@ -8,7 +8,7 @@ use std::path::Path;
 use weftline_recorder::layout::{
     ArenaHeader, BASE_HEAP_AT, BASE_INDEX_AT, BASE_SEGMENTS, BASE_SEGMENTS_AT, Control, MAX_PIECES, PIECE_SIZE,
     POOL_SLOTS, PROCESS_SLOTS, PROCESSES_AT, Piece, ProcessSlot, RECORDS_PER_SEGMENT, REFUSED, RUN_ID_MAX, Record,
-    Refused, SEGMENT_SIZE, SegmentHeader,
+    Refused, SEGMENT_SIZE, SegmentHeader, USERS,
 };
 
 use super::{number, open};
@@ -32,11 +32,13 @@ pub(super) fn control(random: &mut Random, path: &Path) -> Option<String> {
 
 /// A field of the control page: its name, where it is, and how many bytes it has.
 pub fn control_field(random: &mut Random) -> (String, usize, usize) {
-    let fields = fields!(Control: magic 8, version 4, clock 4, options 4, max_pieces 4, heartbeat 8, wait_limit 8, own_arenas 8, losses 8, pool 8, run_id 8, room 8, refused 8, refusals 4);
+    let fields = fields!(Control: magic 8, version 4, clock 4, options 4, max_pieces 4, heartbeat 8, wait_limit 8, own_arenas 8, losses 8, pool 8, run_id 8, room 8, refused 8, refusals 4, owners 8, wanted 8);
     let (name, at, size) = *random.one_of(&fields);
     let index = match name {
         "pool" => random.below(POOL_SLOTS as u64),
         "losses" => random.below(8),
+        "owners" => random.below(POOL_SLOTS as u64 / 2),
+        "wanted" => random.below(USERS as u64),
         "run_id" => random.below(RUN_ID_MAX as u64 / 8),
         "refused" => random.below((REFUSED * size_of::<Refused>()) as u64 / 8),
         _ => 0,
@@ -84,7 +86,7 @@ pub fn arena_field(random: &mut Random, part: u64) -> (String, usize, usize) {
             random,
             "header",
             0,
-            &fields!(ArenaHeader: magic 8, version 4, clock 4, number 8, segments_taken 8, generations 8, pieces_used 4),
+            &fields!(ArenaHeader: magic 8, version 4, clock 4, number 8, segments_taken 8, generations 8, pieces_used 4, asked 4),
         ),
         1 => {
             let index = few(random, MAX_PIECES);
@@ -96,8 +98,8 @@ pub fn arena_field(random: &mut Random, part: u64) -> (String, usize, usize) {
             let base = PROCESSES_AT + index * size_of::<ProcessSlot>();
             let fields = fields!(ProcessSlot: state 4, pid 4, ppid 4, pid_outside 4, generation 8, pid_namespace 8, nonce 8, born_ticks 8,
                 born_mono 8, born_real 8, born_boot 8, ended_ticks 8, exe 4, command 4, cwd 4, parent_slot 4, rank 4, world_size 4,
-                local_rank 4, launcher 4, exit_status 4, exec_verdict 4, exec_path 4, habits 4, io_start 8, io_end 8, cpu_user 8,
-                cpu_system 8, max_rss 8, losses 8, own_name 4, own_reads 8);
+                local_rank 4, launcher 4, exit_status 4, exec_verdict 4, exec_path 4, unseen_io 4, io_start 8, io_end 8, cpu_user 8,
+                cpu_system 8, max_rss 8, losses 8, own_name 4, own_reads 8, main_cpu 8, main_queued 8);
             of(random, &format!("slot {index}"), base, &fields)
         }
         3 | 4 => {

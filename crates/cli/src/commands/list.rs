@@ -1,0 +1,221 @@
+//! `weft list`: the runs of a directory, the newest first.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use weftline_analysis::coverage::RunTotals;
+use weftline_format::manifest::{Exit, ManifestError, RUN_FILE, RunManifest, SupervisorRecord};
+use weftline_report::head::Head;
+use weftline_report::kept;
+use weftline_report::text;
+
+use crate::args::ListArgs;
+use crate::opening;
+use crate::rundir;
+use crate::terminal::{self, Terminal};
+
+/// A run, as scripts see it.
+#[derive(Serialize)]
+struct Row {
+    #[serde(serialize_with = "terminal::path_as_text")]
+    directory: PathBuf,
+    id: String,
+    started_ns: i64,
+    command: Vec<String>,
+    host: String,
+    job_id: Option<String>,
+    exits: Vec<Exit>,
+    failed: bool,
+    /// Processes of it are still running.
+    open: bool,
+    wall_ns: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    events: u64,
+    lost: u64,
+    trace_bytes: u64,
+    /// The verdict of the last report on the whole run, if there was one.
+    verdict: Option<kept::Kept>,
+}
+
+/// Runs the verb.
+pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    let newest =
+        args.since.map(|since| rundir::now_ns().saturating_sub(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)));
+    let (mut rows, mut unread) = (Vec::new(), Vec::new());
+    for run in directories(&places(args))? {
+        match row(&run) {
+            Ok(row) => rows.push(row),
+            Err(error) => unread.push(error.to_string()),
+        }
+    }
+    if let [first, more @ ..] = unread.as_slice() {
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        let first = terminal::printable(first);
+        let runs = terminal::counted(unread.len() as u64, "run", "runs");
+        writeln!(std::io::stderr(), "weft: {runs} cannot be read: {first}{more}")?;
+    }
+    if rows.is_empty() {
+        let places: Vec<String> = places(args).iter().map(|place| place.display().to_string()).collect();
+        bail!("no run in {}; give a directory that holds runs, or record one with `weft run`", places.join(", "));
+    }
+    rows.retain(|row| newest.is_none_or(|newest| row.started_ns >= newest) && (!args.failed || row.failed));
+    rows.sort_by(|a, b| b.started_ns.cmp(&a.started_ns).then_with(|| a.directory.cmp(&b.directory)));
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        writeln!(out)?;
+    } else if rows.is_empty() {
+        writeln!(std::io::stderr(), "weft: no run is like that")?;
+    } else {
+        write!(out, "{}", table(&rows, opening::width(), terminal))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where runs are looked for.
+fn places(args: &ListArgs) -> Vec<PathBuf> {
+    if args.places.is_empty() { vec![PathBuf::from(rundir::RUNS)] } else { args.places.clone() }
+}
+
+/// The runs that were named: themselves, or those in a directory.
+fn directories(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for place in places {
+        if rundir::is_run(place) {
+            found.push(place.clone());
+            continue;
+        }
+        let entries = fs::read_dir(place).with_context(|| {
+            format!(
+                "cannot look for runs in {}; give a directory that holds runs, or record one with `weft run`",
+                place.display()
+            )
+        })?;
+        // Whatever has the name of a manifest: one that cannot be read is told of.
+        found.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).exists()));
+    }
+    Ok(found)
+}
+
+/// What is known of a run without a look at its events.
+fn row(run: &Path) -> Result<Row, ManifestError> {
+    let manifest = RunManifest::read(run)?;
+    let (records, _) = SupervisorRecord::read_all(run);
+    let totals = RunTotals::of(&records);
+    let exits: Vec<Exit> = records.iter().filter_map(|record| record.exit).collect();
+    let (read_bytes, written_bytes) = totals.bytes();
+    let trace_bytes = rundir::size_of(run);
+    Ok(Row {
+        directory: run.to_owned(),
+        id: manifest.id,
+        started_ns: manifest.created_ns,
+        command: manifest.command,
+        host: manifest.host,
+        job_id: manifest.launcher.job_id,
+        failed: exits.iter().any(|exit| exit.code != Some(0)),
+        exits,
+        open: totals.open,
+        wall_ns: totals.wall_ns,
+        read_bytes,
+        written_bytes,
+        events: totals.events,
+        lost: totals.lost(),
+        trace_bytes,
+        verdict: kept::read(run, trace_bytes),
+    })
+}
+
+fn table(rows: &[Row], width: usize, terminal: Terminal) -> String {
+    let paint = terminal.stdout();
+    let heading =
+        ["started", "run", "command", "job", "ended", "wall", "read", "written", "verdict"].map(str::to_owned);
+    let mut cells = vec![heading.to_vec()];
+    for row in rows {
+        let command = row.command.join(" ");
+        cells.push(vec![
+            weftline_format::manifest::utc::minute(row.started_ns),
+            terminal::printable(&row.directory.file_name().unwrap_or_default().to_string_lossy()),
+            terminal::printable(&command),
+            row.job_id.as_deref().map_or_else(|| "-".to_owned(), terminal::printable),
+            ended(row),
+            if row.wall_ns > 0 { terminal::time(row.wall_ns) } else { "-".to_owned() },
+            terminal::bytes(row.read_bytes),
+            terminal::bytes(row.written_bytes),
+            row.verdict.as_ref().map_or_else(|| "-".to_owned(), |kept| terminal::printable(&kept.headline)),
+        ]);
+    }
+    // Nothing to tell in any row: no column.
+    for column in (0..cells[0].len()).rev() {
+        if cells[1..].iter().all(|row| row[column] == "-") {
+            cells.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
+    shorten(&mut cells, width);
+    let left: Vec<bool> = cells[0].iter().map(|title| !["wall", "read", "written"].contains(&title.as_str())).collect();
+    let mut out = String::new();
+    for (place, line) in text::align(&cells, &left).into_iter().enumerate() {
+        let failed = place.checked_sub(1).is_some_and(|row| rows[row].failed);
+        let line = match place {
+            0 => paint.dim(&line),
+            _ if failed => paint.bad(&line),
+            _ => line,
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+/// Command and verdict share the room that the other columns leave; names of runs, by which they are asked for again, stay whole.
+fn shorten(cells: &mut [Vec<String>], width: usize) {
+    const LEAST: usize = 20;
+    let place = |title: &str| cells[0].iter().position(|known| known == title);
+    let (command, verdict) = (place("command"), place("verdict"));
+    let widest = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let others = (0..cells[0].len()).filter(|column| ![command, verdict].contains(&Some(*column)));
+    let fixed = others.map(|column| widest(column) + 2).sum::<usize>();
+    let room = width.saturating_sub(fixed + 2);
+    // The verdict leaves the command at least a third.
+    let of_verdict = verdict.map_or(0, |column| widest(column).min((room - room / 3).max(LEAST)));
+    let of_command = room.saturating_sub(of_verdict).max(LEAST);
+    for (column, most) in [(command, of_command), (verdict, of_verdict)] {
+        let Some(column) = column else { continue };
+        cells.iter_mut().for_each(|row| row[column] = text::shorten(&row[column], most));
+    }
+}
+
+/// `0`, `3`, `SIGKILL`; `running`.
+fn ended(row: &Row) -> String {
+    if row.open {
+        return "running".to_owned();
+    }
+    let mut ways: Vec<String> = row.exits.iter().map(|exit| Head::ending(*exit)).collect();
+    ways.sort();
+    ways.dedup();
+    if ways.is_empty() { "-".to_owned() } else { ways.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_and_names_stay_whole() {
+        let run = "20261118T042707Z-sqlite3-aaf8";
+        let (command, verdict) =
+            ("python3 train.py --epochs 90 --data /scratch/imagenet".repeat(3), "It waits. ".repeat(20));
+        for (width, fits) in [(200, true), (120, true), (100, true), (40, false)] {
+            let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+            let mut cells = vec![row(["run", "command", "wall", "verdict"]), row([run, &command, "12.50 s", &verdict])];
+            shorten(&mut cells, width);
+            let lines = text::align(&cells, &[true, true, false, true]);
+            assert!(lines[1].starts_with(run), "{lines:?}");
+            assert_eq!(lines[1].trim_end().chars().count() <= width, fits, "{width}: {lines:?}");
+        }
+    }
+}

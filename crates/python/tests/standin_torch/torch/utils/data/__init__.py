@@ -1,0 +1,1 @@
+from .dataloader import DataLoader, IterableDataset, get_worker_info  # noqa: F401

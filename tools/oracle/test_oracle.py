@@ -1,0 +1,138 @@
+"""Tests of the loop and of the comparison: what small traces hold was added up by hand."""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+import compare
+import oracle
+
+TRACES = Path(__file__).resolve().parent / "traces"
+
+
+def cells_of(name, **how):
+    return oracle.sections(oracle.Trace(compare.files_of(TRACES / name)), **how)
+
+
+class Loop(unittest.TestCase):
+    def check(self, name, expected, **how):
+        """Compares the cells that are given; a row that is None is not there."""
+        found = cells_of(name, **how)
+        for (section, row), columns in expected.items():
+            have = found[section].get(row)
+            self.assertEqual(have if columns is None else {column: have[column] for column in columns}, columns, f"{name} {section} {row}")
+
+    def test_text_is_a_number(self):
+        self.check("text_integers.pfw", {
+            ("job", ""): {"spans": 6, "time_ns": 750_000, "read_bytes": 4_198_400, "written_bytes": 0, "processes": 1, "hosts": 1},
+            ("operations", "posix read"): {"count": 2, "time_ns": 500_000, "min_ns": 100_000, "max_ns": 400_000, "bytes": 4_198_400},
+            ("operations", "reader NPZReader.read"): {"bytes": 4_198_400},
+            ("operations", "reader NPZReader.open"): {"bytes": 0},
+            ("files", "/p/data/a.npz"): {"calls": 4, "read_bytes": 4_198_400, "written_bytes": 0, "time_ns": 570_000},
+        })  # fmt: skip
+
+    def test_unusable_times_are_damage(self):
+        self.check("bad_times.pfw", {
+            ("job", ""): {"events": 7, "spans": 2, "damage": 5, "time_ns": 2_007_000, "read_bytes": 11},
+            ("operations", "app nan"): None,
+        })  # fmt: skip
+        self.check("negative_times.pfw", {("job", ""): {"spans": 2, "damage": 0, "time_ns": 3_500_750}})
+
+    def test_hashes_are_local(self):
+        self.check("hashes", {
+            ("files", "/p/one"): {"calls": 1, "read_bytes": 100, "written_bytes": 0, "time_ns": 10_000},
+            ("files", "/p/two"): {"read_bytes": 20, "written_bytes": 0},
+            ("files", "/p/three"): {"read_bytes": 0, "written_bytes": 1000},
+            ("files", "/p/late"): {"calls": 2, "written_bytes": 8},
+            ("job", ""): {"processes": 2, "hosts": 1, "events": 5},
+        })  # fmt: skip
+
+    def test_children_of_vfork_are_on_their_parents_host(self):
+        self.check("vfork", {
+            ("job", ""): {"processes": 2, "hosts": 1, "spans": 5, "time_ns": 105_000},
+            ("processes", "vm#71"): {"calls": 3, "read_bytes": 512, "written_bytes": 0, "time_ns": 15_250},
+            ("operations", "posix read"): {"time_ns": 9_250},
+        })  # fmt: skip
+
+    def test_copies_read_and_write(self):
+        self.check("copies", {
+            ("job", ""): {"read_bytes": 5400, "written_bytes": 5400},
+            ("files", "/w/from"): {"calls": 4, "read_bytes": 5400, "written_bytes": 0},
+            ("files", "/w/to"): {"calls": 3, "read_bytes": 0, "written_bytes": 5300},
+        })  # fmt: skip
+
+    def test_kineto_files_are_ranks(self):
+        self.check("kineto", {
+            ("job", ""): {"events": 24, "spans": 8, "processes": 2, "hosts": 1, "time_ns": 31_000},
+            ("ranks", "unknown#4242@rank1.pt.trace.json"): {"rank": 1},
+            ("operations", "comm all_reduce"): {"count": 2, "time_ns": 17_000, "min_ns": 8_500, "max_ns": 8_500},
+        })  # fmt: skip
+
+    def test_spans_end(self):
+        self.check("unended.json", {
+            ("job", ""): {"events": 6, "spans": 2, "time_ns": 15_000, "damage": 0},
+            ("operations", "app inner"): {"count": 1, "time_ns": 5_000},
+            ("operations", "app outer"): None,
+        })  # fmt: skip
+        self.check("viztracer.json", {("job", ""): {"events": 7, "spans": 3, "time_ns": 50_750}, ("operations", "fee work (/w/a.py:9)"): {"time_ns": 1_000}})
+
+    def test_reports_leave_out_the_system_and_take_in_totals(self):
+        lines = """
+            {"name":"read","cat":"POSIX","ph":"X","pid":1,"tid":1,"ts":5,"dur":2,"args":{"fname":"/etc/hosts","ret":10}}
+            {"name":"TFReader.next","cat":"reader","ph":"X","pid":1,"tid":1,"ts":8,"dur":2}
+            {"name":"pwrite","cat":"POSIX","ph":3,"pid":1,"tid":1,"ts":0,"args":{"dur_sum":6,"dur_min":1,"dur_max":3,"ret_sum":40,"dft_cnt":4}}
+            {"name":"read","cat":"POSIX","ph":3,"pid":1,"tid":1,"ts":0,"args":{"dur_sum":6,"ret_sum":40,"dft_cnt":4}}
+            broken
+        """
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "a.pfw"
+            path.write_text(lines)
+            all_spans, report = (oracle.sections(oracle.Trace([path]), kept, kept) for kept in (False, True))
+        self.assertEqual(set(all_spans["operations"]), {"posix read", "reader TFReader.next"})
+        self.assertEqual(report["operations"], {"posix pwrite": {"count": 4, "time_ns": 6000, "min_ns": 1000, "max_ns": 3000, "bytes": 40}})
+        self.assertEqual((report["job"][""]["read_bytes"], report["job"][""]["written_bytes"], report["job"][""]["damage"]), (0, 40, 1))
+        self.assertEqual(all_spans["job"][""]["read_bytes"], 10)
+
+
+class Comparison(unittest.TestCase):
+    """A product that says what it is told, compared with a trace of two spans of 5 and 5 µs."""
+
+    HEAD = "trace\tinterface\tsection\trow\tcolumn\treason\n"
+    RIGHT = {"count": 1, "time_ns": 5_000}
+
+    def complaints(self, said, lines=""):
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write(self.HEAD + lines)
+            file.flush()
+            expected = compare.Expected(file.name)
+        ask = {"report": lambda run: {"operations": said}}
+        found, _ = compare.compare("a trace", TRACES / "unended.json", ["report"], expected, ask)
+        return found + expected.unmet(["a trace"], ["report"])
+
+    def test_cells_are_compared(self):
+        right = {"app inner": self.RIGHT, "app work": self.RIGHT}
+        for said, lines, expected in [
+            (right, "", 0),
+            ({**right, "app work": {"count": 1, "time_ns": 5_001}}, "", 0),
+            ({**right, "app work": {"count": 2, "time_ns": 5_002}}, "", 2),
+            ({**right, "app work": {"count": 2, "time_ns": 5_000}}, "a trace\treport\toperations\tapp work\tcount\twhy\n", 0),
+            (right, "a trace\treport\toperations\tapp work\tcount\twhy\n", 1),
+            ({**right, "app work": {"count": 2, "time_ns": 5_000}}, "a *\t*\toperations\tapp *\tcount\twhy\n", 1),
+            (right, "a trace\treport\tfiles\t*\t*\tmatches nothing\n", 1),
+            (right, "another\treport\tfiles\t*\t*\tis not asked\n", 0),
+            ({"app inner": self.RIGHT}, "", 5),
+            ({**right, "app outer": self.RIGHT}, "", 2),
+        ]:
+            self.assertEqual(len(self.complaints(said, lines)), expected, f"{said} {lines}")
+
+    def test_missing_golden_traces_fail_unless_told(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(compare.main(["--golden", "/nowhere/golden"]), 1)
+            self.assertEqual(compare.main(["--golden", "/nowhere/golden", "--without-golden"]), 0)
+        self.assertEqual(said.getvalue().count("not there: /nowhere/golden"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
