@@ -364,14 +364,17 @@ def test_a_process_has_one_name(runner):
     assert job["processes"] == 1 and job["events"] >= 40_000, job
 
 
-def test_times_by_hand_are_kept(runner):
-    """Start and duration come from the program, and lie among the events that the recorder times itself."""
+@pytest.mark.parametrize("set_back_ns", [0, 60_000_000, -3_600_000_000_000])
+def test_times_by_hand_are_kept(runner, set_back_ns):
+    """Start and duration come from the program, and lie among the events that the recorder times itself, also when somebody sets the clock."""
     runner.dftracer(
-        """
+        f"""
         import time
         from dftracer.python import dftracer, dft_fn, get_time_scale
         log = dftracer.initialize_log()
         assert get_time_scale() == 1e6
+        wall = time.time_ns
+        time.time_ns = lambda: wall() - {set_back_ns}
         with dft_fn("C", "around"):
             start = log.get_time()
             time.sleep(0.05)

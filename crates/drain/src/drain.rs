@@ -26,7 +26,7 @@ use crate::stop::{self, Stop};
 use crate::totals::{FileSums, SpanSums, merge_calls};
 use crate::watch::Watched;
 use crate::worker::{Shared, Workers};
-use crate::{DrainError, Result, system};
+use crate::{DrainError, Result, system, timeline};
 
 /// Records that make a member of about 1 MiB: three full segments.
 pub(crate) const BATCH_RECORDS: u32 = 3 * RECORDS_PER_SEGMENT;
@@ -398,6 +398,5 @@ pub(crate) fn short_name(host: &str, pid: u32, start: u64, session: u32) -> Stri
 fn clock_reading(live: &mut Live) -> ClockAnchor {
     live.clock.now();
     let (tsc, monotonic, _) = live.clock.newest();
-    let ahead = clock::read(libc::CLOCK_REALTIME) as i64 - clock::monotonic() as i64;
-    ClockAnchor { tsc, monotonic_ns: monotonic as i64, realtime_ns: monotonic as i64 + ahead }
+    ClockAnchor { tsc, monotonic_ns: monotonic as i64, realtime_ns: monotonic as i64 + timeline::realtime_ahead() }
 }

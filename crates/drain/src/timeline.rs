@@ -242,15 +242,10 @@ fn steer(newest: &Piece, ticks: u64, truth: i64, true_rate: u64, interval: u64) 
     Piece { ticks, ns: reached, rate: wanted.clamp(slowest, fastest) as u64 }
 }
 
-/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: the closest of three readings.
-fn realtime_ahead() -> i64 {
-    let readings = [(); 3].map(|()| {
-        let before = clock::monotonic();
-        let real = clock::read(libc::CLOCK_REALTIME);
-        let after = clock::monotonic();
-        (after - before, real as i64 - (before + (after - before) / 2) as i64)
-    });
-    readings.iter().min().map_or(0, |(_, ahead)| *ahead)
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
+pub(crate) fn realtime_ahead() -> i64 {
+    let now = clock::readings();
+    now.realtime as i64 - now.monotonic as i64
 }
 
 fn bytes_of(words: &[u64]) -> Vec<u8> {

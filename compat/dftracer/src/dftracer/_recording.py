@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import weftline._native as _native
 
@@ -96,8 +96,26 @@ def finish() -> None:
             _native.finish()
 
 
+Clock = Callable[[], int]
+
+
+def _together(outer: Clock, inner: Clock) -> Tuple[int, int]:
+    """Two clocks at the same instant; the closest of three tries, since a preemption in between would skew them."""
+    readings: List[Tuple[int, int, int]] = []
+    for _ in range(3):
+        before = outer()
+        value = inner()
+        spread = outer() - before
+        readings.append((spread, before + spread // 2, value))
+    _, first, second = min(readings)
+    return first, second
+
+
 class _Wall:
     """Maps the wall clock, which programs hand to ``log_event``, to the recorder's clock.
+
+    The wall clock is read once. What follows is counted by the monotonic clock, as the recorder's own times are, so that nothing moves when somebody
+    sets the clock while the program runs.
 
     The recorder's ticks have no unit here, so the map is the line through two pairs of readings: the first one and one
     of now. What lies between them is placed within the error of a reading, which is below a microsecond. Of what lies
@@ -109,22 +127,21 @@ class _Wall:
     AHEAD_NS = 1_000_000
 
     def __init__(self) -> None:
+        monotonic, wall = _together(time.monotonic_ns, time.time_ns)
+        self._ahead = wall - monotonic
         self._first: Optional[Tuple[int, int]] = None
 
+    def now_ns(self) -> int:
+        return time.monotonic_ns() + self._ahead
+
     def mark(self) -> Optional[Tuple[int, int]]:
-        """Both clocks at the same moment; the closest of three tries, since a preemption in between would skew it."""
-        best: Optional[Tuple[int, int]] = None
-        spread = 1 << 62
-        for _ in range(3):
-            before = time.time_ns()
-            ticks = now()
-            after = time.time_ns()
-            if ticks and 0 <= after - before < spread:
-                spread = after - before
-                best = (ticks, before + spread // 2)
+        """Ticks and wall clock at the same instant; nothing where nothing is recorded."""
+        wall, ticks = _together(self.now_ns, now)
+        if not ticks:
+            return None
         if self._first is None:
-            self._first = best
-        return best
+            self._first = (ticks, wall)
+        return ticks, wall
 
     def place(self, start_ns: int, end_ns: int) -> Tuple[int, int, Optional[Tuple[int, int]]]:
         """The recorder's clock at two wall times, and these times themselves if they are to be told instead."""
@@ -135,8 +152,7 @@ class _Wall:
             return 0, 0, given
         (ticks0, wall0), (ticks1, wall1) = self._first, last
         if wall1 <= wall0:
-            # The wall clock was set back: there is no line yet, only this point.
-            self._first = last
+            # The first reading is this one: there is no line yet, only a point.
             return ticks1, ticks1, given
         start, end = (ticks1 - (wall1 - wall) * (ticks1 - ticks0) // (wall1 - wall0) for wall in (start_ns, end_ns))
         inside = wall0 <= start_ns and end_ns <= wall1 + self.AHEAD_NS
@@ -149,7 +165,7 @@ _WALL.mark()
 
 def wall_us() -> int:
     """The wall clock in microseconds, which is DFTracer's time; 0 when nothing is recorded."""
-    return time.time_ns() // 1000 if now() else 0
+    return _WALL.now_ns() // 1000 if now() else 0
 
 
 def emit_at(

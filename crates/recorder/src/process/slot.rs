@@ -103,10 +103,11 @@ pub unsafe fn publish(slot: *mut ProcessSlot, birth: &Birth) -> u64 {
             (*slot).local_rank = birth.local_rank;
             (*slot).launcher = birth.launcher;
             (*slot).io_start = birth.io_start;
-            (*slot).born_ticks = clock::shared_ticks();
-            (*slot).born_mono = clock::monotonic();
-            (*slot).born_real = clock::read(libc::CLOCK_REALTIME);
-            (*slot).born_boot = clock::read(libc::CLOCK_BOOTTIME);
+            let born = clock::readings();
+            (*slot).born_ticks = born.ticks;
+            (*slot).born_mono = born.monotonic;
+            (*slot).born_real = born.realtime;
+            (*slot).born_boot = born.boottime;
             (*slot).ended_ticks.store(0, Ordering::Relaxed);
             (*slot).exit_status.store(-1, Ordering::Relaxed);
             (*slot).exec_verdict.store(0, Ordering::Relaxed);
