@@ -16,7 +16,7 @@ use weftline_calls::IoSums;
 use weftline_index::{Filter, Request, Run};
 
 pub use layers::LayerTimes;
-pub use outliers::{Outlier, RATIO, SCORE, outliers};
+pub use outliers::{Outlier, Peer, RATIO, SCORE, outliers};
 pub use wall::{Wall, WallTimes, wall_times};
 
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS};
@@ -297,6 +297,7 @@ impl Summary {
             }
         }
         let job = job(run, &gathered, origin, &totals);
+        let job_ns = i128::from(job.time);
         let operations = rows::operations(&gathered, &dictionary, &classes);
         let summary = Summary {
             preset,
@@ -314,7 +315,7 @@ impl Summary {
             top_processes: rows::top(rows::process_ids(&gathered, &dictionary).into_values(), question.top),
             width_ns,
             timeline: gathered.buckets.iter().map(|(bucket, traffic)| (*bucket, *traffic)).collect(),
-            stragglers: rows::stragglers(&gathered, &dictionary),
+            stragglers: rows::stragglers(&gathered, &dictionary, job_ns),
         };
         Ok((summary, beside))
     }

@@ -263,8 +263,14 @@ fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
         "timeline" => timeline(table, summary),
         "stragglers" => make(
             "stragglers",
-            &["kind", "name", "time", "median", "ratio", "z_score"],
-            Some("time in I/O calls, against the median of at least four processes of the same program, or of hosts"),
+            match summary.job.hosts > 1 {
+                true => &["kind", "name", "program", "time", "median", "ratio", "z_score"],
+                // Pids say enough of one host.
+                false => &["program", "pid", "time", "median", "ratio", "z_score"],
+            },
+            Some(
+                "time in I/O calls, against the median of at least four processes of the same program and role, or of hosts",
+            ),
         ),
         _ => return None,
     })

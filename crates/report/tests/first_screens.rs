@@ -84,7 +84,12 @@ impl Job {
     }
 
     /// The first screen: as many lines as a small terminal has.
-    fn screen(mut self, run: &str) -> String {
+    fn screen(self, run: &str) -> String {
+        self.text(run).lines().take(24).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The whole report.
+    fn text(mut self, run: &str) -> String {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let processes = &self.record.processes;
         self.record.wall_ns = processes.iter().map(|one| (one.ended_ns - one.started_ns) as u64).max().unwrap_or(0);
@@ -98,17 +103,16 @@ impl Job {
         for (pid, lines) in &self.lines {
             std::fs::write(directory.path().join(format!("node1-{pid}.pfw")), format!("[\n{lines}")).expect("written");
         }
-        first_lines(directory.path(), run)
+        text_of(directory.path(), run)
     }
 }
 
-fn first_lines(path: &Path, name: &str) -> String {
+fn text_of(path: &Path, name: &str) -> String {
     let options = OpenOptions { no_index: true, ..OpenOptions::default() };
     let run = Run::open(&[path.to_owned()], &options).expect("opened");
     let (summary, verdict) = pass::report(&run, &Question::default(), Some(&Config::default())).expect("judged");
     let report = make::report(&[name.to_owned()], &run, &summary, Vec::new(), &verdict);
-    let shown = text::text(&report, 100, &Plain);
-    shown.lines().take(24).collect::<Vec<_>>().join("\n")
+    text::text(&report, 100, &Plain)
 }
 
 /// A training job of a hundred steps of 0.6 s, in parts of a step (ms): waiting for data, computing, saving.
@@ -163,6 +167,28 @@ fn a_straggling_rank() {
         job.call(pid, "write", &path, (seconds * SECOND - SECOND / 4, SECOND / 4), 64 << 20, 0);
     }
     insta::assert_snapshot!(job.screen("runs/straggler"));
+}
+
+/// Stragglers are named by program and pid and compared with their like: not a program with its own workers, and not for a few milliseconds.
+#[test]
+fn stragglers_are_compared_with_their_like() {
+    let check = |slowest: i64, expected: Option<&str>| {
+        let mut job = Job::default();
+        job.process(100, SUPERVISOR, "python3 train.py", 60, 30, None);
+        job.call(100, "read", "/data/all.tar", (0, 50 * SECOND), 64 << 20, 0);
+        for pid in 101..108 {
+            job.process(pid, 100, "python3 train.py", 60, 8, None);
+            let time = if pid == 104 { slowest } else { SECOND / 10 };
+            job.call(pid, "read", "/data/part.tar", (0, time), 1 << 20, 0);
+        }
+        let text = job.text("runs/pool");
+        let table = text.split_once("stragglers\n").map(|(_, rest)| rest.lines().nth(1).unwrap_or_default());
+        let words = table.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(words.as_deref(), expected, "{text}");
+    };
+    check(20 * SECOND, Some("python3 train.py 104 20.00 s 100.0 ms 200 2.45"));
+    check(SECOND / 2, None);
+    check(SECOND / 10, None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use weftline_calls::IoSums;
 use weftline_index::Dictionary;
 
-use super::outliers::{Outlier, outliers};
+use super::outliers::{Outlier, Peer, outliers};
 use super::pass::{Gathered, OperationStats};
 use super::{OperationRow, TopRow};
 use crate::classify::{Classes, IoCat};
@@ -166,23 +166,43 @@ pub(super) fn process_ids(gathered: &Gathered, dictionary: &Dictionary) -> BTree
 
 /// Processes that must be alike for one of them to be out of line.
 const PEERS: usize = 4;
+/// Of the job's time: whoever lies above the median by less than this delays nobody.
+const LEAST_SHARE: i128 = 100;
 
-/// Processes out of line among those of the same program, and hosts among hosts. A shell that waits for its children is no straggler among them.
-pub(super) fn stragglers(gathered: &Gathered, dictionary: &Dictionary) -> Vec<Outlier> {
+/// Processes out of line among those of the same program and role, and hosts among hosts. A shell that waits for its children is no straggler among
+/// them, nor is a program that waits for its own workers.
+pub(super) fn stragglers(gathered: &Gathered, dictionary: &Dictionary, job_ns: i128) -> Vec<Outlier> {
     let process_ids = process_ids(gathered, dictionary);
+    let programs: FxHashMap<(&str, Option<u64>, i64), &str> = process_ids
+        .iter()
+        .filter_map(|(id, row)| {
+            let process = dictionary.process(*id);
+            Some(((host_text(process), process.pidns, process.pid), row.program.as_deref()?))
+        })
+        .collect();
     let mut hosts: BTreeMap<&str, i128> = BTreeMap::new();
-    let mut programs: BTreeMap<&str, Vec<(String, i128)>> = BTreeMap::new();
+    let mut cohorts: BTreeMap<(&str, bool), Vec<Peer>> = BTreeMap::new();
     for (id, row) in &process_ids {
-        *hosts.entry(host_text(dictionary.process(*id))).or_default() += i128::from(row.traffic.time_ns);
+        let process = dictionary.process(*id);
+        let host = host_text(process);
+        *hosts.entry(host).or_default() += i128::from(row.traffic.time_ns);
         if row.traffic.calls > 0 {
             let program = row.program.as_deref().unwrap_or_default();
-            programs.entry(program).or_default().push((row.name.clone(), row.traffic.time_ns.into()));
+            let parent = process.ppid.and_then(|parent| programs.get(&(host, process.pidns, parent)).copied());
+            let peer = Peer {
+                name: row.name.clone(),
+                program: row.program.clone(),
+                pid: row.pid,
+                time: row.traffic.time_ns.into(),
+            };
+            cohorts.entry((program, parent == Some(program))).or_default().push(peer);
         }
     }
-    let peers = programs.into_values().filter(|processes| processes.len() >= PEERS);
-    let mut all: Vec<Outlier> = peers.flat_map(|processes| outliers("process", &processes)).collect();
+    let least = job_ns / LEAST_SHARE;
+    let cohorts = cohorts.into_values().filter(|peers| peers.len() >= PEERS);
+    let mut all: Vec<Outlier> = cohorts.flat_map(|peers| outliers("process", &peers, least)).collect();
     all.sort_by(|left, right| right.ratio.total_cmp(&left.ratio).then_with(|| left.name.cmp(&right.name)));
-    let hosts: Vec<(String, i128)> = hosts.into_iter().map(|(host, time)| (host.to_owned(), time)).collect();
-    all.extend(outliers("host", &hosts));
+    let host = |(host, time): (&str, i128)| Peer { name: host.to_owned(), program: None, pid: None, time };
+    all.extend(outliers("host", &hosts.into_iter().map(host).collect::<Vec<_>>(), least));
     all
 }

@@ -105,6 +105,8 @@ impl Summary {
         let each = || self.stragglers.iter();
         table.texts("kind", each().map(|one| Some(one.kind.to_owned())));
         table.texts("name", each().map(|one| Some(one.name.clone())));
+        table.texts("program", each().map(|one| one.program.clone()));
+        table.ints("pid", Unit::Id, each().map(|one| one.pid));
         table.times("time", each().map(|one| Some(one.time)));
         table.floats("median", Unit::Seconds, each().map(|one| Some(one.median / 1e9)));
         table.floats("ratio", Unit::Number, each().map(|one| Some(one.ratio)));
