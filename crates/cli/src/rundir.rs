@@ -243,10 +243,17 @@ pub(crate) fn is_run(path: &Path) -> bool {
 
 /// The newest run that lies where runs without `-o` go.
 pub(crate) fn newest() -> anyhow::Result<PathBuf> {
-    let entries = fs::read_dir(RUNS)
-        .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))?;
-    newest_of(entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)))
+    newest_of(entries(Path::new(RUNS))?.into_iter().filter(|path| is_run(path)))
         .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))
+}
+
+/// What lies in a directory that may hold runs; nothing where there is no such directory.
+pub(crate) fn entries(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot look for runs in {}", directory.display())),
+    }
 }
 
 /// The run that was begun last. Names begin with the second; two runs may begin within one, and a run may have any name.

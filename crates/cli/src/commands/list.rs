@@ -1,11 +1,10 @@
 //! `weft list`: the runs of a directory, the newest first.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde::Serialize;
 use weftline_analysis::coverage::RunTotals;
 use weftline_format::manifest::{Exit, ManifestError, RUN_FILE, RunManifest, SupervisorRecord};
@@ -58,10 +57,9 @@ pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<Exi
         let first = terminal::printable(first);
         let runs = terminal::counted(unread.len() as u64, "run", "runs");
         writeln!(std::io::stderr(), "weft: {runs} cannot be read: {first}{more}")?;
-    }
-    if rows.is_empty() {
-        let places: Vec<String> = places(args).iter().map(|place| place.display().to_string()).collect();
-        bail!("no run in {}; give a directory that holds runs, or record one with `weft run`", places.join(", "));
+        if rows.is_empty() {
+            return Ok(ExitCode::FAILURE);
+        }
     }
     rows.retain(|row| newest.is_none_or(|newest| row.started_ns >= newest) && (!args.failed || row.failed));
     rows.sort_by(|a, b| b.started_ns.cmp(&a.started_ns).then_with(|| a.directory.cmp(&b.directory)));
@@ -90,14 +88,12 @@ fn directories(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             found.push(place.clone());
             continue;
         }
-        let entries = fs::read_dir(place).with_context(|| {
-            format!(
-                "cannot look for runs in {}; give a directory that holds runs, or record one with `weft run`",
-                place.display()
-            )
-        })?;
-        // Whatever has the name of a manifest: one that cannot be read is told of.
-        found.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).exists()));
+        // Whatever has the name of a manifest: one that cannot be read is reported.
+        let before = found.len();
+        found.extend(rundir::entries(place)?.into_iter().filter(|path| path.join(RUN_FILE).exists()));
+        if found.len() == before {
+            bail!("no run in {}; give a directory that holds runs, or record one with `weft run`", place.display());
+        }
     }
     Ok(found)
 }

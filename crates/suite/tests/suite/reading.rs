@@ -284,6 +284,13 @@ fn runs_are_listed_by_age_and_outcome() {
     fs::create_dir(runs.join("new/run.json")).expect("made");
     let shown = weft(["list".as_ref(), runs.as_os_str()], &scratch);
     assert!(shown.status == 0 && said(&shown).contains("2 runs cannot be read"), "{}", said(&shown));
-    let nothing = weft(["list".as_ref(), scratch.dir("nothing").as_os_str()], &scratch);
-    assert!(nothing.status == 1 && said(&nothing).contains("no run in"), "{}", said(&nothing));
+    let (empty, missing) = (scratch.dir("nothing"), scratch.path().join("missing"));
+    for place in [&empty, &missing] {
+        let nothing = weft(["list".as_ref(), runs.as_os_str(), place.as_os_str()], &scratch);
+        let sentence = format!(
+            "weft: no run in {}; give a directory that holds runs, or record one with `weft run`",
+            place.display()
+        );
+        assert!(nothing.status == 1 && said(&nothing).trim_end() == sentence, "{}", said(&nothing));
+    }
 }
