@@ -437,7 +437,7 @@ fn made_up_id(start: i64, pid: u32, tid: u32) -> u64 {
 }
 
 /// The record as a span for [`overlap`]. Calls of a `vfork` child stand on a track of their own; of annotations only those of the first
-/// kind, [`Span`](weftline_recorder::annotation::Kind::Span), are on the thread's stack with a start and an end.
+/// kind, [`Span`](weftline_recorder::annotation::EventKind::Span), are on the thread's stack with a start and an end.
 #[inline]
 fn span(record: &RecordFacts) -> Span {
     let elsewhere = record.head & record_flags::VFORK_CHILD != 0 || record.head & 0xFFFF > ANNOTATION;

@@ -13,7 +13,7 @@ use weftline_drain::{RecoverOptions, RecoverReport, Unsupervised, WhyOpen, open_
 use weftline_format::event::{Phase, Value};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader;
-use weftline_recorder::annotation::{Argument, Event, Kind, Payload};
+use weftline_recorder::annotation::{Argument, Event, EventKind, Payload};
 use weftline_recorder::process::{self, Start};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, sys};
@@ -29,7 +29,7 @@ fn record(offsets: std::ops::Range<i64>) {
         payload.add(key, Argument::Int(offset));
         let payload = payload.as_bytes();
         thread::record_annotation(&Event {
-            kind: Kind::Span as u32,
+            kind: EventKind::Span as u32,
             name,
             category,
             length: payload.len() as u32,

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use weftline::front::{self, Argument, Kind, Table};
+use weftline::front::{self, Argument, EventKind, Table};
 use weftline::locate;
 
 use crate::name::Name;
@@ -67,7 +67,7 @@ impl Life {
         progress.busy += to.saturating_sub(from);
         drop(progress);
         if self.plan.steps {
-            self.plan.site.emit(table, Kind::Span, from, to, 0, &[]);
+            self.plan.site.emit(table, EventKind::Span, from, to, 0, &[]);
         }
     }
 
@@ -88,7 +88,7 @@ impl Life {
         }
         drop(progress);
         args.append(&told);
-        self.plan.site.emit(table, Kind::AsyncSpan, start, front::now(table), front::new_id(), args.as_bytes());
+        self.plan.site.emit(table, EventKind::AsyncSpan, start, front::now(table), front::new_id(), args.as_bytes());
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn traced<'py>(
         let kind = function.get_type().name()?;
         return Err(PyTypeError::new_err(format!("only callables can be traced, and {kind} objects are none")));
     }
-    let Some(kind) = front::Kind::ALL.get(kind as usize).copied() else {
+    let Some(kind) = front::EventKind::ALL.get(kind as usize).copied() else {
         return Err(PyTypeError::new_err(format!("there is no kind of event with the number {kind}")));
     };
     let capture = parameters.map(|parameters| Capture::new(parameters, rest, others)).transpose()?;

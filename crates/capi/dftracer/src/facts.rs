@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
 
 use weftline::front::c::text;
-use weftline::front::{self, Args, Argument, EventHead, Kind, Table};
+use weftline::front::{self, Args, Argument, EventHead, EventKind, Table};
 
 use crate::session;
 
@@ -16,7 +16,8 @@ pub(crate) fn tell(table: &Table, key: &[u8], value: Argument<'_>) {
     args.put(id(b"name"), Argument::Text(key));
     args.put(id(b"value"), value);
     let now = front::now(table);
-    let told = EventHead { kind: Kind::Meta, name: id(b"CM"), category: id(b"dftracer"), start: now, end: now, id: 0 };
+    let told =
+        EventHead { kind: EventKind::Meta, name: id(b"CM"), category: id(b"dftracer"), start: now, end: now, id: 0 };
     front::emit(table, &told, args.as_bytes());
 }
 

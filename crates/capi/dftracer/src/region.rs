@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 use weftline::front::c::text;
-use weftline::front::{self, Args, Argument, Kind, OpenSpan};
+use weftline::front::{self, Args, Argument, EventKind, OpenSpan};
 
 use crate::{facts, session};
 
@@ -84,7 +84,7 @@ unsafe extern "C" fn finalize_region(data: *mut Region) {
     let end = front::now(span.table);
     if span.is_current() {
         span.put_usage(args);
-        span.tell(Kind::Span, (span.start, end), 0, args);
+        span.tell(EventKind::Span, (span.start, end), 0, args);
     }
     region.profiler = ptr::null_mut();
     // SAFETY: made by `Box::into_raw`, and open until now: nobody else has given it back.

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use weftline::front::c::{pairs, text};
-use weftline::front::{self, Args, Argument, Kind, OpenSpan, Table};
+use weftline::front::{self, Args, Argument, EventKind, OpenSpan, Table};
 
 use crate::{Call, session};
 
@@ -41,8 +41,8 @@ impl Frame {
         };
         let span = OpenSpan::begin(call.table, front::epoch(call.table), (call.name, call.category), usage);
         match told {
-            How::Verbose => span.tell(Kind::Begin, (span.start, span.start), 0, &Args::new()),
-            How::Async(id) => call.tell_async(Kind::AsyncBegin, id),
+            How::Verbose => span.tell(EventKind::Begin, (span.start, span.start), 0, &Args::new()),
+            How::Async(id) => call.tell_async(EventKind::AsyncBegin, id),
             How::Compact => {}
         }
         Frame { span, told }
@@ -61,9 +61,9 @@ impl Frame {
         span.put_usage(&mut args);
         let end = front::now(span.table);
         match self.told {
-            How::Verbose => span.tell(Kind::End, (end, end), 0, &args),
-            How::Compact => span.tell(Kind::Span, (span.start, end), 0, &args),
-            How::Async(id) => span.tell(Kind::AsyncEnd, (end, end), id, &args),
+            How::Verbose => span.tell(EventKind::End, (end, end), 0, &args),
+            How::Compact => span.tell(EventKind::Span, (span.start, end), 0, &args),
+            How::Async(id) => span.tell(EventKind::AsyncEnd, (end, end), id, &args),
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn leave(call: &Call<'_>) {
             }
         }
         match stack.0.pop() {
-            Some(Frame { told: How::Async(id), .. }) => call.tell_async(Kind::AsyncEnd, id),
+            Some(Frame { told: How::Async(id), .. }) => call.tell_async(EventKind::AsyncEnd, id),
             Some(frame) => frame.end(false),
             None => {}
         }

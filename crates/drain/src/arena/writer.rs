@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weftline_calls::Call;
-use weftline_recorder::annotation::{Event, EventHead, Kind};
+use weftline_recorder::annotation::{Event, EventHead, EventKind};
 use weftline_recorder::handover::{self, Segment as _};
 use weftline_recorder::layout::{KernelIo, Loss, NO_OFFSET, POOL_SLOTS, ProcessSlot, Record, piece_use, pool_state};
 use weftline_recorder::process::slot::{self, Birth, End};
@@ -225,7 +225,7 @@ impl Program {
 /// An annotation to record.
 #[derive(Clone, Copy)]
 pub(crate) struct Annotation<'p> {
-    pub kind: Kind,
+    pub kind: EventKind,
     pub flags: u32,
     pub name: u32,
     pub category: u32,

@@ -11,7 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use weftline_calls::{Calls, Flow, IoSums, Side};
 use weftline_format::identity::held;
 use weftline_format::secrets::Arguments;
-use weftline_recorder::annotation::{ANNOTATION, CONTINUED, Kind, SKIPPED};
+use weftline_recorder::annotation::{ANNOTATION, CONTINUED, EventKind, SKIPPED};
 use weftline_recorder::layout::{
     LOSS_NAMES, RECORDS_PER_SEGMENT, process_state, record_flags, segment_clock, segment_state,
 };
@@ -319,14 +319,14 @@ impl Reader {
         let took = |from: u64| u64::try_from(timeline.at(record.end).saturating_sub(timeline.at(from))).unwrap_or(0);
         let mut call = None;
         if record.head & ANNOTATION != 0 {
-            let kind = match Kind::of_head(record.head) {
-                Some(Kind::Meta) | None => return,
+            let kind = match EventKind::of_head(record.head) {
+                Some(EventKind::Meta) | None => return,
                 Some(kind) => kind,
             };
-            let is_span = matches!(kind, Kind::Span | Kind::AsyncSpan);
+            let is_span = matches!(kind, EventKind::Span | EventKind::AsyncSpan);
             let time_ns = if is_span { took(record.start) } else { 0 };
             // The end of what was told at its start is no second one.
-            if !matches!(kind, Kind::End | Kind::AsyncEnd) {
+            if !matches!(kind, EventKind::End | EventKind::AsyncEnd) {
                 let key = (record.path, record.fd.cast_unsigned());
                 let room = self.spans.len() < MOST_NAMES || self.spans.contains_key(&key);
                 self.spans.entry(if room { key } else { (0, 0) }).or_default().merge(&IoSums {
