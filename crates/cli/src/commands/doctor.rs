@@ -123,8 +123,8 @@ fn trial() -> Option<Finding> {
 
 fn clock_source() -> Finding {
     match clock::best_kind() {
-        clock::Kind::Tsc => Finding::Good("time is read from the processor's counter".into()),
-        clock::Kind::Monotonic => {
+        clock::ClockKind::Tsc => Finding::Good("time is read from the processor's counter".into()),
+        clock::ClockKind::Monotonic => {
             Finding::Note("the kernel does not trust the processor's counter; events cost about 30 ns more".into())
         }
     }

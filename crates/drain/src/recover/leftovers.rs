@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use weftline_format::manifest::{ProcessRecord, State};
-use weftline_recorder::clock::Kind;
+use weftline_recorder::clock::ClockKind;
 use weftline_recorder::layout::{
     POOL_SLOTS, RECORDS_PER_SEGMENT, TAKEN_SHORT, options, pool_state, process_state, segment_clock, segment_state,
 };
@@ -457,7 +457,7 @@ fn open_arenas(directory: &Path, control: &ControlPage) -> Result<(BTreeMap<u64,
 
 /// The clock of the earlier supervisor, led on by the anchors in segments and, in the same boot, by a reading of our own.
 fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, Arc<Arena>>, same_boot: bool) -> Clock {
-    let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
+    let kind = if control.get().clock == ClockKind::Tsc as u32 { ClockKind::Tsc } else { ClockKind::Monotonic };
     let births = arenas.values().flat_map(|arena| {
         let used = (0..arena.slots_used()).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED);
         // A process that could not read the counter has no ticks.
