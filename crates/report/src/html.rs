@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::{Column, Curve, Field, Kind};
+use weftline_analysis::table::{Column, Curve, Field, ValueKind};
 use weftline_analysis::units;
 
 use crate::{Report, Section, Shape};
@@ -98,9 +98,9 @@ fn write_section(out: &mut String, section: &Section) {
 fn write_rows(out: &mut String, section: &Section) {
     let columns: Vec<&Column> = section.shown_columns().collect();
     let class = |column: &Column| match column.values.kind() {
-        Kind::Text => "",
-        Kind::Curve => " class=\"c\"",
-        Kind::Int | Kind::Float => " class=\"n\"",
+        ValueKind::Text => "",
+        ValueKind::Curve => " class=\"c\"",
+        ValueKind::Int | ValueKind::Float => " class=\"n\"",
     };
     out.push_str("<table>\n<tr>");
     for column in &columns {

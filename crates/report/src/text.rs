@@ -1,7 +1,7 @@
 //! A report for people at a terminal.
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::{Column, Field, Kind};
+use weftline_analysis::table::{Column, Field, ValueKind};
 use weftline_analysis::units::{self, printable};
 
 use crate::sparkline::{curve, sparkline};
@@ -91,9 +91,9 @@ fn rows(section: &Section, width: usize, paint: &dyn Paint) -> String {
     let shown: Vec<usize> = section.people_rows().take(section.rows).collect();
     let all = section.people_rows().count();
     let columns: Vec<&Column> = section.shown_columns().collect();
-    let is = |kind: Kind| columns.iter().map(move |column| column.values.kind() == kind);
-    let left: Vec<bool> = is(Kind::Text).zip(is(Kind::Curve)).map(|(text, curve)| text || curve).collect();
-    let curves = is(Kind::Curve).any(|curve| curve);
+    let is = |kind: ValueKind| columns.iter().map(move |column| column.values.kind() == kind);
+    let left: Vec<bool> = is(ValueKind::Text).zip(is(ValueKind::Curve)).map(|(text, curve)| text || curve).collect();
+    let curves = is(ValueKind::Curve).any(|curve| curve);
     let cell = |line: usize, place: usize, room: Room| match line.checked_sub(1).map(|line| shown[line]) {
         None => crate::heading(columns[place]),
         Some(row) => match columns[place].values.get(row) {
