@@ -12,7 +12,7 @@ use weftline_format::quick::{INTEGERS, Record, Unread};
 use weftline_format::{Phase, Value};
 
 use crate::column::{Column, mark, phase_code};
-use crate::dictionary::{Kind, Strings};
+use crate::dictionary::{DefinitionKind, Strings};
 use crate::part::Columns;
 
 use columns::{Ids, Sparse, Texts, memory_of};
@@ -83,7 +83,7 @@ const SECOND_FILE: &str = "\"fhash2\":\"";
 pub(crate) struct Definition {
     /// The number of the file that it stands in; nothing where it holds everywhere.
     pub file: Option<usize>,
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     pub hash: String,
     pub name: String,
 }
@@ -314,7 +314,7 @@ impl Collector {
             // No hash looks like this.
             let hash = format!("={path}");
             self.rows.file.set(row, self.files.everywhere(&hash));
-            self.note_definition(None, Kind::Path, hash, path);
+            self.note_definition(None, DefinitionKind::Path, hash, path);
         }
     }
 
@@ -342,9 +342,9 @@ impl Collector {
     /// Takes up the definition of a hash, if the event is one.
     fn define(&mut self, record: &Record<'_>) -> bool {
         let kind = match record.name {
-            "FH" => Kind::Path,
-            "HH" => Kind::Host,
-            "SH" => Kind::Text,
+            "FH" => DefinitionKind::Path,
+            "HH" => DefinitionKind::Host,
+            "SH" => DefinitionKind::Text,
             _ => return false,
         };
         let (mut hash, mut name) = (None, None);
@@ -364,13 +364,13 @@ impl Collector {
         let (Some(hash), Some(name)) = (hash, name) else { return false };
         self.definition_lines += 1;
         if self.wanted.meanings() {
-            let file = if kind == Kind::Path { self.files.define(&hash, &name) } else { None };
+            let file = if kind == DefinitionKind::Path { self.files.define(&hash, &name) } else { None };
             self.note_definition(file, kind, hash, name);
         }
         true
     }
 
-    fn note_definition(&mut self, file: Option<usize>, kind: Kind, hash: String, name: String) {
+    fn note_definition(&mut self, file: Option<usize>, kind: DefinitionKind, hash: String, name: String) {
         let known = &mut self.defined[kind as usize];
         if file.is_some() || known.get(&hash).is_none_or(|known| *known != name) {
             known.insert(hash.clone(), name.clone());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use crate::dictionary::{Kind, Process, Strings};
+use crate::dictionary::{DefinitionKind, Process, Strings};
 use crate::rows::{Collector, Definition, Meaning, OfFile, key_of, meaning_of, open_key};
 
 /// The common tables.
@@ -19,7 +19,7 @@ pub(crate) struct Tables {
     /// What hashes mean; the first definition counts.
     pub meanings: FxHashMap<(u8, String), String>,
     /// The same, in the order of their coming.
-    pub defined: Vec<(Kind, String)>,
+    pub defined: Vec<(DefinitionKind, String)>,
     /// The key that a hash has at this place of a file.
     current: FxHashMap<(usize, String), u32>,
     /// What hashes mean that were used before their file defined them, by their keys.
@@ -97,7 +97,7 @@ impl Tables {
     pub(crate) fn path<'t>(&'t self, key: &'t str) -> Option<&'t str> {
         match meaning_of(key) {
             (_, Meaning::Path(path)) => Some(path),
-            (hash, _) => self.meaning(Kind::Path, hash),
+            (hash, _) => self.meaning(DefinitionKind::Path, hash),
         }
     }
 
@@ -111,7 +111,7 @@ impl Tables {
             let name = |told: &OfFile| match told {
                 OfFile::Host(name) => Some(name.clone()),
                 OfFile::HostHash(hash) => {
-                    Some(self.meanings.get(&(Kind::Host as u8, hash.clone())).unwrap_or(hash).clone())
+                    Some(self.meanings.get(&(DefinitionKind::Host as u8, hash.clone())).unwrap_or(hash).clone())
                 }
                 OfFile::Rank(_) => None,
             };
@@ -137,7 +137,7 @@ impl Tables {
         id
     }
 
-    pub(crate) fn define(&mut self, kind: Kind, hash: String, name: String) {
+    pub(crate) fn define(&mut self, kind: DefinitionKind, hash: String, name: String) {
         let key = (kind as u8, hash);
         if !self.meanings.contains_key(&key) {
             self.defined.push((kind, key.1.clone()));
@@ -145,7 +145,7 @@ impl Tables {
         }
     }
 
-    pub(crate) fn meaning(&self, kind: Kind, hash: &str) -> Option<&str> {
+    pub(crate) fn meaning(&self, kind: DefinitionKind, hash: &str) -> Option<&str> {
         self.meanings.get(&(kind as u8, hash.to_owned())).map(String::as_str)
     }
 }

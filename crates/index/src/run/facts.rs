@@ -8,7 +8,7 @@ use weftline_format::source::Source as Text;
 
 use crate::Result;
 use crate::catalog::{FlawEntry, SourceEntry};
-use crate::dictionary::{Dictionary, Kind, Process};
+use crate::dictionary::{DefinitionKind, Dictionary, Process};
 use crate::input::TraceSet;
 use crate::part::{Columns, GroupMeta, Part, widen};
 use crate::pipeline::{Sink, Tables};
@@ -144,7 +144,7 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
             let (hash, meaning) = meaning_of(key);
             let path = match meaning {
                 Meaning::Path(path) => Some(path),
-                _ => meanings.get(&(Kind::Path as u8, hash)).copied(),
+                _ => meanings.get(&(DefinitionKind::Path as u8, hash)).copied(),
             };
             let id = all.files.intern(path.unwrap_or(hash));
             if id as usize >= all.known.len() {
@@ -157,7 +157,7 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
         let mut processes = Vec::with_capacity(tables.processes.len());
         for process in &tables.processes {
             let mut process = process.clone();
-            let host = meanings.get(&(Kind::Host as u8, process.hhash.as_str())).copied();
+            let host = meanings.get(&(DefinitionKind::Host as u8, process.hhash.as_str())).copied();
             resolve_host(&mut process, host);
             let next = all.processes.len() as u32;
             let id = *known.entry(process.key()).or_insert(next);
@@ -171,7 +171,7 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
         renumbers.push(Renumber { names, cats, files: shorten(files), processes: shorten(processes) });
     }
     for ((kind, hash), name) in &meanings {
-        if *kind == Kind::Text as u8 {
+        if *kind == DefinitionKind::Text as u8 {
             all.texts.insert((*hash).to_owned(), (*name).to_owned());
         }
     }
@@ -202,12 +202,12 @@ pub(super) fn dictionary_of(tables: &Tables) -> Dictionary {
     }
     for process in &tables.processes {
         let mut process = process.clone();
-        let host = tables.meaning(Kind::Host, &process.hhash);
+        let host = tables.meaning(DefinitionKind::Host, &process.hhash);
         resolve_host(&mut process, host);
         all.processes.push(process);
     }
     for (kind, hash) in &tables.defined {
-        if let (Kind::Text, Some(name)) = (kind, tables.meaning(*kind, hash)) {
+        if let (DefinitionKind::Text, Some(name)) = (kind, tables.meaning(*kind, hash)) {
             all.texts.insert(hash.clone(), name.to_owned());
         }
     }
