@@ -28,7 +28,7 @@ use crate::totals::{FileSum, Totals, UntracedChild};
 
 use annotations::Annotations;
 use gather::means_nothing;
-use kinds::{Kind, Role, creates, kind_of, untraced_reason};
+use kinds::{CallKind, Role, creates, kind_of, untraced_reason};
 
 /// Text of a member: beyond it the member is closed at the next end of a segment.
 pub(crate) const MEMBER_TEXT: usize = 1 << 20;
@@ -229,7 +229,7 @@ impl Encoder {
     fn record(
         &mut self,
         arena: &Arena,
-        kind: &Kind,
+        kind: &CallKind,
         record: &RecordFacts,
         pid: u32,
         tid: u32,
@@ -340,7 +340,7 @@ impl Encoder {
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
     fn sum_up(
         &mut self,
-        kind: &Kind,
+        kind: &CallKind,
         record: &RecordFacts,
         path: Option<usize>,
         second: Option<usize>,
