@@ -175,8 +175,8 @@ fn secrets_are_in_no_file_of_a_run() {
     let holding: Vec<&String> = found.iter().filter(|(_, text)| text.contains(SECRET)).map(|(name, _)| name).collect();
     assert!(holding.is_empty(), "{SECRET} is in {holding:?}");
     // Command lines are there, in each kind of file, with what is no secret.
-    type Kind = fn(&str) -> bool;
-    let kinds: [(&str, Kind); 4] = [
+    type FileTest = fn(&str) -> bool;
+    let kinds: [(&str, FileTest); 4] = [
         ("run.json", |name| name == "run.json"),
         ("run.d", |name| name.starts_with("run.d/")),
         ("traces", |name| name.ends_with(".pfw.gz") && !name.contains("samples")),
