@@ -32,7 +32,7 @@ pub struct EventView<'a> {
     args: &'a [u8],
     raw: &'a [u8],
     /// The known fields that were taken as meant.
-    taken: Fields,
+    taken: FieldSet,
     /// Whether there are others.
     has_extra: bool,
     dialect: Dialect,
@@ -40,32 +40,32 @@ pub struct EventView<'a> {
 
 /// A set of the fields that the model knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Fields(u16);
+pub(crate) struct FieldSet(u16);
 
-impl Fields {
-    pub(crate) const NAME: Fields = Fields(1);
-    pub(crate) const CAT: Fields = Fields(2);
-    pub(crate) const PH: Fields = Fields(4);
-    pub(crate) const PID: Fields = Fields(8);
-    pub(crate) const TID: Fields = Fields(16);
-    pub(crate) const TS: Fields = Fields(32);
-    pub(crate) const DUR: Fields = Fields(64);
-    pub(crate) const NS: Fields = Fields(128);
-    pub(crate) const ID: Fields = Fields(256);
-    pub(crate) const ARGS: Fields = Fields(512);
+impl FieldSet {
+    pub(crate) const NAME: FieldSet = FieldSet(1);
+    pub(crate) const CAT: FieldSet = FieldSet(2);
+    pub(crate) const PH: FieldSet = FieldSet(4);
+    pub(crate) const PID: FieldSet = FieldSet(8);
+    pub(crate) const TID: FieldSet = FieldSet(16);
+    pub(crate) const TS: FieldSet = FieldSet(32);
+    pub(crate) const DUR: FieldSet = FieldSet(64);
+    pub(crate) const NS: FieldSet = FieldSet(128);
+    pub(crate) const ID: FieldSet = FieldSet(256);
+    pub(crate) const ARGS: FieldSet = FieldSet(512);
 
-    pub(crate) fn of(key: &[u8]) -> Option<Fields> {
+    pub(crate) fn of(key: &[u8]) -> Option<FieldSet> {
         Some(match key {
-            b"name" => Fields::NAME,
-            b"cat" => Fields::CAT,
-            b"ph" => Fields::PH,
-            b"pid" => Fields::PID,
-            b"tid" => Fields::TID,
-            b"ts" => Fields::TS,
-            b"dur" => Fields::DUR,
-            b"ns" => Fields::NS,
-            b"id" => Fields::ID,
-            b"args" => Fields::ARGS,
+            b"name" => FieldSet::NAME,
+            b"cat" => FieldSet::CAT,
+            b"ph" => FieldSet::PH,
+            b"pid" => FieldSet::PID,
+            b"tid" => FieldSet::TID,
+            b"ts" => FieldSet::TS,
+            b"dur" => FieldSet::DUR,
+            b"ns" => FieldSet::NS,
+            b"id" => FieldSet::ID,
+            b"args" => FieldSet::ARGS,
             _ => return None,
         })
     }
@@ -74,11 +74,11 @@ impl Fields {
         u64::from(self.0)
     }
 
-    pub(crate) fn has(self, other: Fields) -> bool {
+    pub(crate) fn has(self, other: FieldSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    pub(crate) fn set(&mut self, other: Fields, on: bool) {
+    pub(crate) fn set(&mut self, other: FieldSet, on: bool) {
         self.0 = self.0 & !other.0 | if on { other.0 } else { 0 };
     }
 }
@@ -145,15 +145,15 @@ struct Found<'a> {
     ns: Option<i64>,
     id: Option<Raw<'a>>,
     args: Option<&'a [u8]>,
-    present: Fields,
-    taken: Fields,
+    present: FieldSet,
+    taken: FieldSet,
     has_extra: bool,
 }
 
 impl<'a> Found<'a> {
     #[inline]
     fn take(&mut self, key: &'a [u8], value: Raw<'a>) {
-        let Some(field) = Fields::of(key) else {
+        let Some(field) = FieldSet::of(key) else {
             self.has_extra = true;
             return;
         };
@@ -166,22 +166,22 @@ impl<'a> Found<'a> {
             _ => None,
         };
         let taken = match field {
-            Fields::NAME => set(&mut self.name, text),
-            Fields::CAT => set(&mut self.cat, text),
-            Fields::PH => {
+            FieldSet::NAME => set(&mut self.name, text),
+            FieldSet::CAT => set(&mut self.cat, text),
+            FieldSet::PH => {
                 let (phase, exact) = phase_of(value);
                 (self.phase, self.has_phase) = (Some(phase), true);
                 exact
             }
-            Fields::PID => set(&mut self.pid, value.to_i64()),
-            Fields::TID => set(&mut self.tid, value.to_i64()),
-            Fields::TS => set(&mut self.ts, digits),
-            Fields::DUR => set(&mut self.dur, digits),
-            Fields::NS => {
+            FieldSet::PID => set(&mut self.pid, value.to_i64()),
+            FieldSet::TID => set(&mut self.tid, value.to_i64()),
+            FieldSet::TS => set(&mut self.ts, digits),
+            FieldSet::DUR => set(&mut self.dur, digits),
+            FieldSet::NS => {
                 let range = |ns: &i64| (0..1_000_000).contains(ns) && matches!(value, Raw::Number(_));
                 set(&mut self.ns, value.to_i64().filter(range))
             }
-            Fields::ID => set(&mut self.id, matches!(value, Raw::Str(_) | Raw::Number(_)).then_some(value)),
+            FieldSet::ID => set(&mut self.id, matches!(value, Raw::Str(_) | Raw::Number(_)).then_some(value)),
             _ => {
                 let object = match value {
                     Raw::Object(text) => Some(text),
@@ -196,8 +196,8 @@ impl<'a> Found<'a> {
 
     fn into_view(mut self, raw: &'a [u8], reading: Reading) -> EventView<'a> {
         let (start_ns, dur_ns) = self.times(reading);
-        self.taken.set(Fields::TS, start_ns.is_some());
-        self.taken.set(Fields::DUR, dur_ns.is_some());
+        self.taken.set(FieldSet::TS, start_ns.is_some());
+        self.taken.set(FieldSet::DUR, dur_ns.is_some());
         // A known field that is there but was not taken is an extra one.
         let has_extra = self.has_extra || self.present.0 & !self.taken.0 != 0;
         EventView {
@@ -235,7 +235,7 @@ impl<'a> Found<'a> {
                 return (start, dur);
             }
         }
-        self.taken.set(Fields::NS, false);
+        self.taken.set(FieldSet::NS, false);
         let fixed = |digits: &[u8]| match small_integer(digits) {
             Some(v) => v.checked_mul(reading.unit_ns).map(Fixed::whole),
             None => Decimal::parse(digits)?.scaled(i128::from(reading.unit_ns)),
@@ -338,7 +338,7 @@ impl<'a> EventView<'a> {
     }
 
     /// The known fields that were taken as meant.
-    pub(crate) fn taken(&self) -> Fields {
+    pub(crate) fn taken(&self) -> FieldSet {
         self.taken
     }
 
@@ -351,7 +351,7 @@ impl<'a> EventView<'a> {
     pub fn extra(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
         let (taken, dialect) = (self.taken, self.dialect);
         Members::new(if self.has_extra { self.raw } else { b"{}" })
-            .filter(move |(key, _)| Fields::of(key).is_none_or(|field| !taken.has(field)))
+            .filter(move |(key, _)| FieldSet::of(key).is_none_or(|field| !taken.has(field)))
             .map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 

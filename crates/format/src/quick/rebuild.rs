@@ -10,14 +10,14 @@ use super::{Form, INTEGERS, Record};
 use crate::dialect::Reading;
 use crate::event::Phase;
 use crate::text::escape_odd_str;
-use crate::view::{Fields, Members};
+use crate::view::{FieldSet, Members};
 
 /// Writes the object of a record, without a line end, as it was read.
 pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
     let mut out = Object { text: String::with_capacity(256) };
-    let mut extra = Fields::default();
+    let mut extra = FieldSet::default();
     for (key, _) in Members::inside(record.extra.as_bytes()) {
-        if let Some(field) = Fields::of(key) {
+        if let Some(field) = FieldSet::of(key) {
             extra.set(field, true);
         }
     }
@@ -36,14 +36,14 @@ pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
     if record.form.has(Form::TID) {
         out.number("tid", record.tid);
     }
-    if !extra.has(Fields::PH) {
+    if !extra.has(FieldSet::PH) {
         if record.form.has(Form::NUMBERED_PHASE) {
             out.number("ph", phase_number(record.phase));
         } else {
             out.string("ph", record.phase.letter().encode_utf8(&mut [0; 4]));
         }
     }
-    if !(extra.has(Fields::TS) || extra.has(Fields::DUR) || reading.dialect.is_own() && extra.has(Fields::NS)) {
+    if !(extra.has(FieldSet::TS) || extra.has(FieldSet::DUR) || reading.dialect.is_own() && extra.has(FieldSet::NS)) {
         times(&mut out, record, reading);
     }
     if record.has_args {
