@@ -126,9 +126,9 @@ pub(crate) fn scan_object<'a>(scanner: &mut Scanner<'a>, reading: Reading) -> Sc
     Ok(Object::Event(fields.into_view(scanner.since(start), reading)))
 }
 
-/// The members of an object that is cut behind `"traceEvents":[`, without that one.
+/// The fields of an object that is cut behind `"traceEvents":[`, without that one.
 fn pairs_before(text: &[u8]) -> Vec<(&[u8], Raw<'_>)> {
-    Members::new(text).collect()
+    Fields::new(text).collect()
 }
 
 /// The known fields of an object while it is scanned. Where a key is repeated the last one counts.
@@ -310,7 +310,7 @@ impl<'a> EventView<'a> {
     /// The arguments, decoded one by one.
     pub fn args(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
         let dialect = self.dialect;
-        Members::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(dialect)))
+        Fields::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 
     /// The argument of that name; the last one where the key is repeated.
@@ -334,7 +334,7 @@ impl<'a> EventView<'a> {
     fn raw_arg(&self, key: &str) -> Option<Raw<'a>> {
         let same =
             |found: &[u8]| found == key.as_bytes() || memchr::memchr(b'\\', found).is_some() && unescape(found) == key;
-        Members::new(self.args).filter(|(found, _)| same(found)).last().map(|(_, value)| value)
+        Fields::new(self.args).filter(|(found, _)| same(found)).last().map(|(_, value)| value)
     }
 
     /// The known fields that were taken as meant.
@@ -344,13 +344,13 @@ impl<'a> EventView<'a> {
 
     /// A field of the event itself, as it stands.
     pub(crate) fn raw_field(&self, key: &str) -> Option<Raw<'a>> {
-        Members::new(self.raw).filter(|(found, _)| *found == key.as_bytes()).last().map(|(_, value)| value)
+        Fields::new(self.raw).filter(|(found, _)| *found == key.as_bytes()).last().map(|(_, value)| value)
     }
 
     /// The fields that the model does not know or could not take as meant.
     pub fn extra(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
         let (taken, dialect) = (self.taken, self.dialect);
-        Members::new(if self.has_extra { self.raw } else { b"{}" })
+        Fields::new(if self.has_extra { self.raw } else { b"{}" })
             .filter(move |(key, _)| FieldSet::of(key).is_none_or(|field| !taken.has(field)))
             .map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
@@ -372,27 +372,27 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// The members of an object that was scanned before, so that only its end can stop it.
-pub(crate) struct Members<'a> {
+/// The fields of an object that was scanned before, so that only its end can stop it.
+pub(crate) struct Fields<'a> {
     scanner: Scanner<'a>,
     done: bool,
 }
 
-impl<'a> Members<'a> {
-    pub(crate) fn new(object: &'a [u8]) -> Members<'a> {
+impl<'a> Fields<'a> {
+    pub(crate) fn new(object: &'a [u8]) -> Fields<'a> {
         let mut scanner = Scanner::new(object, 0);
         let opened: Result<(), Fault> = scanner.expect(b'{', "an object was expected");
         scanner.skip_space();
-        Members { done: opened.is_err() || scanner.peek() == Some(b'}'), scanner }
+        Fields { done: opened.is_err() || scanner.peek() == Some(b'}'), scanner }
     }
 
-    /// The members of an object whose braces were left out.
-    pub(crate) fn inside(text: &'a [u8]) -> Members<'a> {
-        Members { done: text.is_empty(), scanner: Scanner::new(text, 0) }
+    /// The fields of an object whose braces were left out.
+    pub(crate) fn inside(text: &'a [u8]) -> Fields<'a> {
+        Fields { done: text.is_empty(), scanner: Scanner::new(text, 0) }
     }
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for Fields<'a> {
     type Item = (&'a [u8], Raw<'a>);
 
     #[inline]

@@ -299,7 +299,7 @@ impl Collector {
 
     /// It stays among the other arguments, from which lines are made again.
     fn second_file(&mut self, record: &Record<'_>, row: usize) {
-        let found = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fhash2");
+        let found = weftline_format::quick::fields(record.rest).find(|(key, _)| key == "fhash2");
         if let Some((_, Value::Str(hash))) = found {
             let id = self.files.key(&hash);
             if self.wanted.second_file {
@@ -309,7 +309,7 @@ impl Collector {
     }
 
     fn file_by_name(&mut self, record: &Record<'_>, row: usize) {
-        let name = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fname");
+        let name = weftline_format::quick::fields(record.rest).find(|(key, _)| key == "fname");
         if let Some((_, Value::Str(path))) = name {
             // No hash looks like this.
             let hash = format!("={path}");
@@ -348,7 +348,7 @@ impl Collector {
             _ => return false,
         };
         let (mut hash, mut name) = (None, None);
-        for (key, value) in weftline_format::quick::members(record.rest) {
+        for (key, value) in weftline_format::quick::fields(record.rest) {
             let text = match value {
                 Value::Str(text) | Value::Json(text) => text,
                 Value::Int(number) => number.to_string(),
@@ -413,7 +413,7 @@ fn marks_of(record: &Record<'_>) -> u16 {
 fn async_id(record: &Record<'_>) -> String {
     let mut id = record.id.map(|id| id.to_string());
     let mut scope = String::new();
-    for (key, value) in weftline_format::quick::members(record.extra) {
+    for (key, value) in weftline_format::quick::fields(record.extra) {
         let text = match value {
             Value::Str(text) => text,
             Value::Int(number) => number.to_string(),

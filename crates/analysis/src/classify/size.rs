@@ -1,7 +1,7 @@
 //! How many bytes an event moved, and which bin of the histogram that is.
 
 use weftline_format::Value;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 
 /// Bounds of the bins: a size belongs to the first bin whose bound it does not exceed, or to the last.
 const BOUNDS: [u64; 11] =
@@ -60,7 +60,7 @@ pub fn member_integer(rest: &str, key: &str) -> Option<i64> {
     if !rest.contains(key) {
         return None;
     }
-    let (_, value) = members(rest).find(|(found, _)| found == key)?;
+    let (_, value) = fields(rest).find(|(found, _)| found == key)?;
     match value {
         Value::Int(number) => Some(number),
         Value::UInt(number) => i64::try_from(number).ok(),

@@ -7,7 +7,7 @@ use crate::decimal::Decimal;
 use crate::dialect::Reading;
 use crate::json::Raw;
 use crate::text::unescape;
-use crate::view::{EventView, FieldSet, Members};
+use crate::view::{EventView, FieldSet, Fields};
 
 /// Arguments that a record has fields for: the integers, then these two.
 pub(super) const FHASH: usize = INTEGERS.len();
@@ -38,16 +38,16 @@ pub(super) fn deliver(
     let fields = TopLevel::of(event);
     let kept = fields.kept(event, reading);
     scratch.extra.clear();
-    for (key, value) in Members::new(event.raw()) {
+    for (key, value) in Fields::new(event.raw()) {
         if FieldSet::of(key).is_none_or(|field| !kept.has(field)) {
-            push_member(&mut scratch.extra, key, value);
+            push_field(&mut scratch.extra, key, value);
         }
     }
     let arguments = Arguments::of(event.raw_args());
     scratch.rest.clear();
-    for (key, value) in Members::new(event.raw_args()) {
+    for (key, value) in Fields::new(event.raw_args()) {
         if column_of_raw(key).is_none_or(|column| arguments.taken & 1 << column == 0) {
-            push_member(&mut scratch.rest, key, value);
+            push_field(&mut scratch.rest, key, value);
         }
     }
     let hash = |column: usize| arguments.hash(column);
@@ -74,7 +74,7 @@ pub(super) fn deliver(
     });
 }
 
-/// The known members of an event as they stand, the last one where a key is repeated.
+/// The known fields of an event as they stand, the last one where a key is repeated.
 #[derive(Default)]
 struct TopLevel<'a> {
     ph: Option<Raw<'a>>,
@@ -89,7 +89,7 @@ struct TopLevel<'a> {
 impl<'a> TopLevel<'a> {
     fn of(event: &EventView<'a>) -> TopLevel<'a> {
         let mut found = TopLevel::default();
-        for (key, value) in Members::new(event.raw()) {
+        for (key, value) in Fields::new(event.raw()) {
             let field = match key {
                 b"ph" => &mut found.ph,
                 b"pid" => &mut found.pid,
@@ -124,7 +124,7 @@ impl<'a> TopLevel<'a> {
         kept
     }
 
-    /// Whether start and duration say all that the members about time said.
+    /// Whether start and duration say all that the fields about time said.
     fn times_are_exact(&self, event: &EventView<'_>, reading: Reading) -> bool {
         let taken = event.taken();
         let absent_or_taken = |value: Option<Raw<'_>>, field| value.is_none() || taken.has(field);
@@ -177,7 +177,7 @@ struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     fn of(args: &'a [u8]) -> Arguments<'a> {
         let mut found = Arguments { last: [None; COLUMNS], integers: [0; INTEGERS.len()], present: 0, taken: 0 };
-        for (key, value) in Members::new(args) {
+        for (key, value) in Fields::new(args) {
             if let Some(column) = column_of_raw(key) {
                 found.last[column] = Some(value);
             }
@@ -252,8 +252,8 @@ fn is_whole(value: Raw<'_>, unit_ns: i64) -> bool {
         && Decimal::parse(digits).and_then(|v| v.scaled(i128::from(unit_ns))).is_some_and(|v| v.is_whole())
 }
 
-/// Appends a member to the inside of an object.
-pub(super) fn push_member(out: &mut String, key: &[u8], value: Raw<'_>) {
+/// Appends a field to the inside of an object.
+pub(super) fn push_field(out: &mut String, key: &[u8], value: Raw<'_>) {
     if !out.is_empty() {
         out.push(',');
     }

@@ -2,7 +2,7 @@
 //!
 //! Lines of one writer differ in their values; the text between them (`,"cat":"`) repeats. Each node is one such text, a
 //! *link*, taken from an event that was scanned with every check. A line whose links are all known, with values between
-//! them that are what their nodes expect, is therefore an event of the same members, and nothing else needs a look.
+//! them that are what their nodes expect, is therefore an event of the same fields, and nothing else needs a look.
 //!
 //! Few events differ in their phase, and few names occur in several categories. Both are therefore no values but belong to the
 //! links (`,"ph":"X","args":{"ret":`), which spares two steps of about twelve; the end of an event knows what they were.
@@ -56,7 +56,7 @@ pub(super) enum Follows {
     Hash,
     /// An argument that the record has no field for.
     Rest,
-    /// Such a member of the event itself.
+    /// Such a field of the event itself.
     Extra,
     /// Nothing: the event is complete. The slot holds its form.
     End,
@@ -446,7 +446,7 @@ impl<'a> Path<'a> {
         new.then_some(())
     }
 
-    /// What follows the key of a member of the event itself: a value, or nothing where that is part of the link.
+    /// What follows the key of a field of the event itself: a value, or nothing where that is part of the link.
     fn top_level(&mut self, key: &[u8], value: Raw<'a>) -> Option<Option<(Follows, u8)>> {
         let Some(field) = FieldSet::of(key) else {
             // A header, unless its value is something else.

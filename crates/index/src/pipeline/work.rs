@@ -6,7 +6,7 @@ use weftline_format::Phase;
 use weftline_format::damage::{Damage, Place, What};
 use weftline_format::dialect::{Dialect, Reading};
 use weftline_format::member::{InflateError, inflate_torn};
-use weftline_format::quick::{Aside, Quick, members};
+use weftline_format::quick::{Aside, Quick, fields};
 use weftline_format::sequences::Sequences;
 use weftline_format::source::{Block, Packed, Source};
 
@@ -372,7 +372,7 @@ fn image_of(text: &[u8]) -> String {
         true,
         &mut |record| {
             if record.cat == weftline_format::identity::CATEGORY
-                && let Some((_, value)) = members(record.rest).find(|(key, _)| key == "nonce")
+                && let Some((_, value)) = fields(record.rest).find(|(key, _)| key == "nonce")
             {
                 image = value.as_str().unwrap_or_default().to_owned();
             }

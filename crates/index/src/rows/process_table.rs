@@ -5,7 +5,7 @@
 //! none are told by the file.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use weftline_format::quick::{Record, members};
+use weftline_format::quick::{Record, fields};
 use weftline_format::{Value, identity};
 
 use crate::dictionary::Process;
@@ -166,7 +166,7 @@ impl ProcessTable {
 }
 
 fn argument(record: &Record<'_>, key: &str) -> Option<Value> {
-    members(record.rest).find(|(found, _)| found == key).map(|(_, value)| value)
+    fields(record.rest).find(|(found, _)| found == key).map(|(_, value)| value)
 }
 
 fn is_identity(record: &Record<'_>) -> bool {
@@ -177,7 +177,7 @@ fn is_identity(record: &Record<'_>) -> bool {
 fn identified(record: &Record<'_>) -> Process {
     let mut process = Process { pid: record.pid, ..Process::default() };
     process.hhash = record.hhash.unwrap_or_default().to_owned();
-    for (key, value) in members(record.rest) {
+    for (key, value) in fields(record.rest) {
         match (&*key, value) {
             ("name", Value::Str(text)) => process.name = text,
             ("host", Value::Str(text)) => process.host = text,

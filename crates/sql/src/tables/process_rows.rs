@@ -7,7 +7,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use weftline_analysis::group::process_labels;
 use weftline_calls::Side;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Column, Filter, Process, Request};
@@ -53,7 +53,7 @@ fn thread_names(words: &Vocabulary) -> Result<HashMap<(u32, i64), String>> {
             let (processes, tids, rest) =
                 (batch.ids(Column::Process), batch.ints(Column::Tid), batch.texts(Column::Rest));
             for row in (0..batch.rows()).filter(|row| rest.is_valid(*row)) {
-                let name = members(rest.value(row)).find(|(key, _)| key == "name");
+                let name = fields(rest.value(row)).find(|(key, _)| key == "name");
                 if let Some((_, Value::Str(name))) = name {
                     names.insert((processes.value(row), tids.value(row)), name);
                 }
