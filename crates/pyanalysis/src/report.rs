@@ -120,9 +120,9 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
             }
             list.into_any()
         }
-        Value::Object(members) => {
+        Value::Object(fields) => {
             let made = PyDict::new(py);
-            for (name, value) in members {
+            for (name, value) in fields {
                 made.set_item(name, to_python(py, value)?)?;
             }
             made.into_any()
