@@ -10,7 +10,7 @@
 //! | a span that is entered once | one span: from the entry to the exit, with the fields it had then |
 //! | a span that is entered again (a future, at each poll) | a span per entry; the fields are at the first one. When it closes, an async span for its whole life: from its making to its close, with all fields, `entered` (how often) and `busy_ns` (how long in sum) |
 //! | a span that is never entered, or gets fields after its only exit | its life as an async span, so that nothing it tells is lost |
-//! | an event | a moment, named by its place, with its fields; the text is `message` |
+//! | an event | an instant, named by its place, with its fields; the text is `message` |
 //!
 //! A future that `tracing` instruments is entered at each poll, and once more when it is dropped.
 //!

@@ -123,7 +123,7 @@ pub const EVENTS: [EventColumn; 26] = [
         "ts_ns",
         ColumnKind::Integer,
         Unit::Nanoseconds,
-        "start, or the moment it happened, nanoseconds since 1970; null where the line has no time",
+        "start, or the time it happened, nanoseconds since 1970; null where the line has no time",
         Source::Stored(Column::Ts),
     ),
     maybe(
@@ -145,7 +145,7 @@ pub const EVENTS: [EventColumn; 26] = [
         "ph",
         ColumnKind::Word,
         Unit::Number,
-        "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` moment, `M` metadata …",
+        "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` instant, `M` metadata …",
         Source::Phase,
     ),
     maybe(

@@ -93,7 +93,7 @@ pub(crate) fn apply_usage() {
     }
 }
 
-fn moment(kind: EventKind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
+fn emit_now(kind: EventKind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
     let Some(table) = locate::recording() else { return };
     let mut told = Args::new();
     if let Some(args) = args {
@@ -112,7 +112,7 @@ pub(crate) fn instant(
     category: Option<&Bound<'_, PyString>>,
     args: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(EventKind::Instant, name, category.unwrap_or(default_category(name.py())), args);
+    emit_now(EventKind::Instant, name, category.unwrap_or(default_category(name.py())), args);
 }
 
 /// Records values as they are now: `counter("queue", length=len(queue))`.
@@ -123,18 +123,18 @@ pub(crate) fn counter(
     category: Option<&Bound<'_, PyString>>,
     values: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(EventKind::Counter, name, category.unwrap_or(default_category(name.py())), values);
+    emit_now(EventKind::Counter, name, category.unwrap_or(default_category(name.py())), values);
 }
 
-/// Records a fact about the process: `meta("model", layers=23)`.
+/// Records metadata of the process: `meta("model", layers=23)`.
 #[pyfunction]
-#[pyo3(signature = (name, /, category=None, **facts))]
+#[pyo3(signature = (name, /, category=None, **metadata))]
 pub(crate) fn meta(
     name: &Bound<'_, PyString>,
     category: Option<&Bound<'_, PyString>>,
-    facts: Option<&Bound<'_, PyDict>>,
+    metadata: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(EventKind::Meta, name, category.unwrap_or(default_category(name.py())), facts);
+    emit_now(EventKind::Meta, name, category.unwrap_or(default_category(name.py())), metadata);
 }
 
 /// The category of events that were given none.

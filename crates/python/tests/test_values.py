@@ -102,7 +102,7 @@ PROGRAM = """
         weftline._native.emit(weftline._native.SPAN, "removes", "app", 1, 1, 0, removed)
         weftline._native.emit(weftline._native.SPAN, "keys", "app", 1, 1, 0, {1: "one", None: "none", Raises(): "raises"})
         counter("queue", length=3, share=0.5)
-        instant("happened", "moments", why=Raises())
+        instant("happened", "instants", why=Raises())
         meta("model", layers=23)
         with span("crowded", **{f"key{n:03}": "x" * 400 for n in range(50)}):
             pass
@@ -206,14 +206,14 @@ def test_cycles_and_depth_end(traced: Run) -> None:
     assert len(str(told(traced, "deep"))) < 100
 
 
-def test_blocks_and_moments(traced: Run) -> None:
+def test_blocks_and_instants(traced: Run) -> None:
     every = traced.one("all").args
     assert every["most"] == 2**63 - 1 and every["late"] == "Raises" and len(every) == 13
     assert traced.one("removes").args == {"a": "removed", "b": 2}
     assert traced.one("keys").args == {"1": "one", "None": "none", "Raises": "raises"}
     assert traced.one("queue", "C").args == {"length": 3, "share": 0.5}
     happened = traced.one("happened", "i")
-    assert (happened.category, happened.args) == ("moments", {"why": "Raises"})
+    assert (happened.category, happened.args) == ("instants", {"why": "Raises"})
     assert traced.one("model", "M").args == {"layers": 23}
 
 

@@ -1,4 +1,4 @@
-//! Events that a program tells of itself: spans, moments, counters, facts, with arguments.
+//! Events that a program tells of itself: spans, instants, counters, metadata, with arguments.
 //!
 //! An annotation is a record like that of a call, with the bit [`ANNOTATION`] in its head, name and category in place of
 //! path and descriptor, and a *payload*: the arguments, tagged and packed ([`Payload`] writes them, [`arguments`] reads
@@ -40,13 +40,13 @@ pub enum EventKind {
     AsyncBegin = 4,
     /// Its end, perhaps on another thread.
     AsyncEnd = 5,
-    /// A moment within an async span.
+    /// An instant within an async span.
     AsyncInstant = 6,
-    /// A moment.
+    /// An instant.
     Instant = 7,
-    /// Values at a moment.
+    /// Values at a point in time.
     Counter = 8,
-    /// A fact about the process.
+    /// Metadata of the process.
     Meta = 9,
     /// The start of an arrow between spans.
     FlowStart = 10,

@@ -74,9 +74,9 @@ impl Job {
         let place = known.unwrap_or_else(|| {
             self.files.push((pid, path.to_owned()));
             let place = self.files.len() - 1;
-            let fact = format!(r#""name":"FH","cat":"dftracer","ph":"M","pid":{pid},"tid":{pid}"#);
+            let metadata = format!(r#""name":"FH","cat":"dftracer","ph":"M","pid":{pid},"tid":{pid}"#);
             let lines = self.lines.entry(pid).or_default();
-            writeln!(lines, r#"{{{fact},"args":{{"name":"{path}","value":"{place:016x}"}}}}"#).expect("a string");
+            writeln!(lines, r#"{{{metadata},"args":{{"name":"{path}","value":"{place:016x}"}}}}"#).expect("a string");
             place
         });
         let moved = if bytes > 0 { format!(r#","size":{bytes},"offset":{offset}"#) } else { String::new() };

@@ -177,8 +177,8 @@ def emit_at(
         emit(kind, name, category, start, end, new_id() if kind == ASYNC_SPAN else 0, args, at=at)
 
 
-def emit_fact(name: str, args: Dict[str, Any]) -> None:
-    """A fact about the process, as DFTracer's metadata records are."""
-    moment = now()
-    if moment:
-        emit(META, name, "dftracer", moment, moment, 0, args)
+def emit_metadata(name: str, args: Dict[str, Any]) -> None:
+    """Metadata of the process, as DFTracer's metadata records are."""
+    at = now()
+    if at:
+        emit(META, name, "dftracer", at, at, 0, args)

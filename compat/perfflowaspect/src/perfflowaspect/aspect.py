@@ -148,9 +148,9 @@ def _with_error(args: Optional[Dict[str, Any]], error: Optional[BaseException]) 
 
 
 def _tell(kind: int, name: str, category: str, id: int = 0, args: Optional[Dict[str, Any]] = None) -> None:
-    moment = now()
-    if moment:
-        emit(kind, name, category, moment, moment, id, args)
+    at = now()
+    if at:
+        emit(kind, name, category, at, at, id, args)
 
 
 class Region:
@@ -250,7 +250,7 @@ def sync_event(pointcut: str, name: str, category: str) -> Optional[Region]:
 def async_event(
     pointcut: str, name: str, category: str, scope: Optional[str] = None, id: Any = None
 ) -> Optional[Region]:
-    """Tells the beginning, the end or a moment (``"instant"``) of what may overlap others; ``"around"`` as above.
+    """Tells the beginning, the end or an instant (``"instant"``) of what may overlap others; ``"around"`` as above.
 
     Beginnings and ends with the same id belong together; without one, those of the same scope, or of the same name.
     """

@@ -226,7 +226,7 @@ impl Annotations {
         let no_category = if name == EMPTY { EMPTY } else { APP };
         let category = match self.texts.place(arena, record.fd.cast_unsigned()).unwrap_or(EMPTY) {
             EMPTY => no_category,
-            // Only the drain itself tells facts of this category.
+            // Only the drain itself tells metadata of this category.
             category if kind == EventKind::Meta && self.texts.get(category) == CATEGORY => APP,
             category => category,
         };

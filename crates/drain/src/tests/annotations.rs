@@ -327,7 +327,7 @@ fn damaged_annotations_are_counted() {
 fn only_spans_on_the_stack_can_cross() {
     let (events, record) = told(|teller| {
         teller.span(EventKind::Span, "a", (0, 50_000));
-        // Moments and async spans are on no stack, and do not push the spans out of sight.
+        // Instants and async spans are on no stack, and do not push the spans out of sight.
         for place in 0..100 {
             teller.span(EventKind::Instant, "i", (60_000 + place, 0));
             teller.span(EventKind::AsyncSpan, "s", (10_000, 60_000 + place));
@@ -380,7 +380,7 @@ fn annotations_of_a_vfork_child_carry_its_pid() {
 }
 
 #[test]
-fn the_traces_own_facts_cannot_be_faked() {
+fn the_traces_own_metadata_cannot_be_faked() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
     let drain = drain(run, DrainOptions::default());
@@ -391,14 +391,14 @@ fn the_traces_own_facts_cannot_be_faked() {
         "weft",
         &[("nonce", Argument::Text(b"another")), ("seq", Argument::Int(7))],
     );
-    teller.tell(EventKind::Meta, "fact", "", &[("v", Argument::Int(1))]);
+    teller.tell(EventKind::Meta, "model", "", &[("v", Argument::Int(1))]);
     drop(teller);
     drain.finish().expect("finished");
     let trace = read_run(run);
     let told = trace.events.iter().filter(|event| event.cat == "app");
     let told: Vec<(Phase, &str)> = told.map(|event| (event.phase, event.name.as_str())).collect();
-    assert_eq!(told, [(Phase::Metadata, "process_name"), (Phase::Metadata, "fact")]);
-    // Nothing but facts was told, and they have a file nevertheless.
+    assert_eq!(told, [(Phase::Metadata, "process_name"), (Phase::Metadata, "model")]);
+    // Nothing but metadata was told, and it has a file nevertheless.
     let record = record_of(run);
     assert_eq!(record.processes[0].events, 0);
     assert!(run.join(&record.processes[0].file).is_file(), "{:?}", record.processes[0].file);

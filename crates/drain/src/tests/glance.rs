@@ -77,7 +77,7 @@ fn annotations_are_told_by_name() {
     program.annotate(5, &Annotation { kind: EventKind::Begin, category: 0, ..span }, Completeness::Whole);
     program.annotate(5, &Annotation { kind: EventKind::End, category: 0, ..span }, Completeness::Whole);
     let seen = glance.look().expect("looked at");
-    assert_eq!(seen.events, 3, "what continues a record is no event, and a fact is none");
+    assert_eq!(seen.events, 3, "what continues a record is no event, and metadata is none");
     let found: Vec<_> =
         seen.calls.iter().map(|c| (&*c.name, &*c.category, c.activity.calls, c.activity.time_ns > 0)).collect();
     assert_eq!(found, [("epoch", "app", 1, false), ("epoch", "train", 1, true)]);

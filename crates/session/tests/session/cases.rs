@@ -50,7 +50,7 @@ fn log(pid: u32, end: &str) -> String {
     format!("log-{}-{pid}{end}", app())
 }
 
-/// The events of a file that are no facts, which must be whole.
+/// The events of a file that are no metadata, which must be whole.
 fn events(path: &Path) -> Vec<Event> {
     let trace = reader::read_file(path).expect("read");
     assert!(trace.damage.is_empty(), "{}: {:?}", path.display(), trace.damage);

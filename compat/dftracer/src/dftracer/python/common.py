@@ -258,7 +258,7 @@ class dft_fn:
         return wrap(func, name, self._source, Seen)
 
     def log_metadata(self, key: str, value: str) -> None:
-        """A fact about the process."""
+        """Metadata of the process."""
         if self._source.switch:
             profiler.log_metadata_event(key, value)
 

@@ -96,12 +96,12 @@ fn values_are_kept_whatever_they_are() {
 }
 
 #[test]
-fn moments_counters_and_facts() {
+fn instants_counters_and_metadata() {
     part(
         "events",
         &[
-            "i app moment",
-            "i other moment",
+            "i app happened",
+            "i other happened",
             "C app queue length=3",
             "C other queue length=2.5",
             "M app model name=\"unet3d\"",
@@ -165,9 +165,9 @@ fn cpp() {
     let expected = sorted([
         "X types values bool=true char=\"c\" short=-3 unsigned=3 most=18446744073709551615 least=-9223372036854775808 \
          float=1.5 enum=2 literal=\"text\" string=\"a string\" array=\"abc\" null=null size=8 view=\"string\" empty=\"\"",
-        "i app moment n=1",
+        "i app happened n=1",
         "C app queue length=3 free=0.5",
-        "M facts model name=\"unet3d\"",
+        "M metadata model name=\"unet3d\"",
         "X app twice",
         "X app twice",
         "X made Model",

@@ -1,4 +1,4 @@
-//! Events without a duration: moments, counters, facts.
+//! Events without a duration: instants, counters, metadata.
 
 use weftline_recorder::annotation::EventKind;
 use weftline_recorder::table::Table;
@@ -29,7 +29,7 @@ pub fn counter(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)
     tell(EventKind::Counter, site, fill);
 }
 
-/// Tells a fact about the process.
+/// Tells metadata of the process.
 #[inline(always)]
 pub fn meta(site: &'static Site, fill: impl FnOnce(&'static Table, &mut Args)) {
     tell(EventKind::Meta, site, fill);

@@ -1,4 +1,4 @@
-//! Metadata of the process: one record `CM` for each fact, with its name and its value.
+//! Metadata of the process: one record `CM` for each entry, with its name and its value.
 
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int};
@@ -9,7 +9,7 @@ use weftline::front::{self, Args, Argument, EventHead, EventKind, Table};
 
 use crate::session;
 
-/// Tells a fact.
+/// Tells one entry of it.
 pub(crate) fn tell(table: &Table, key: &[u8], value: Argument<'_>) {
     let id = |word: &[u8]| text::name(table, word);
     let mut args = Args::new();
