@@ -68,7 +68,7 @@ impl Hasher for IdHasher {
 
 /// What a finished member holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MemberFacts {
+pub(crate) struct MemberStats {
     /// Lines that are not metadata.
     pub events: u32,
     /// Metadata that the program told.
@@ -80,7 +80,7 @@ pub(crate) struct MemberFacts {
 /// Turns segments into the text of members.
 pub(crate) struct Encoder {
     lines: LineBuf,
-    facts: MemberFacts,
+    stats: MemberStats,
     /// Members begun by this encoder: tells which names the current one defines.
     member: u64,
     ids: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
@@ -105,7 +105,7 @@ impl Encoder {
     pub(crate) fn new() -> Encoder {
         Encoder {
             lines: LineBuf::with_capacity(64 << 10),
-            facts: MemberFacts::default(),
+            stats: MemberStats::default(),
             member: 0,
             ids: HashMap::default(),
             names: Vec::new(),
@@ -125,7 +125,7 @@ impl Encoder {
     /// Begins a member of an image; `again` where its file has the process's name already.
     pub(crate) fn begin(&mut self, identity: &Identity, sequence: u64, again: bool) {
         self.lines.clear();
-        self.facts = MemberFacts { from_ns: i64::MAX, ..MemberFacts::default() };
+        self.stats = MemberStats { from_ns: i64::MAX, ..MemberStats::default() };
         self.member += 1;
         let identity = Identity { seq: sequence, ..identity.clone() };
         match again {
@@ -139,8 +139,8 @@ impl Encoder {
         self.lines.as_bytes()
     }
 
-    pub(crate) fn facts(&self) -> MemberFacts {
-        self.facts
+    pub(crate) fn stats(&self) -> MemberStats {
+        self.stats
     }
 
     /// Forgets the names of the arena, and gives what was summed up since the last call: for each member, whose events count only if it was written.
@@ -219,8 +219,8 @@ impl Encoder {
     /// The member reaches so far.
     #[inline]
     fn cover(&mut self, start: i64, end: i64) {
-        self.facts.from_ns = self.facts.from_ns.min(start);
-        self.facts.to_ns = self.facts.to_ns.max(end);
+        self.stats.from_ns = self.stats.from_ns.min(start);
+        self.stats.to_ns = self.stats.to_ns.max(end);
         self.totals.last_ns = self.totals.last_ns.max(end);
     }
 
@@ -275,7 +275,7 @@ impl Encoder {
                 lines.arg_hash("fhash", self.names[path].hash);
             }
             lines.finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
             return;
         }
         let id = made_up_id(start, pid, tid);
@@ -320,10 +320,10 @@ impl Encoder {
             lines.arg_str("clock", clock.as_bytes());
         }
         lines.finish();
-        self.facts.events += 1;
+        self.stats.events += 1;
         if crossing {
             lines.async_end(kind.call.name, kind.category, pid, tid, end, id).finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
         }
     }
 
@@ -334,7 +334,7 @@ impl Encoder {
         let at = timeline.at(record.start);
         self.cover(at, at);
         self.lines.metadata_at("thread_name", "PROCESS", pid, tid, at).arg_str("name", name).finish();
-        self.facts.metadata += 1;
+        self.stats.metadata += 1;
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]

@@ -388,14 +388,14 @@ impl Encoder {
         self.told.write_arguments(lines, arena, number, took);
         lines.finish();
         if kind == EventKind::Meta {
-            self.facts.metadata += 1;
+            self.stats.metadata += 1;
             return;
         }
-        self.facts.events += 1;
+        self.stats.events += 1;
         if let Some(id) = pair {
             let texts = &self.told.texts;
             lines.async_end(texts.get(name_at), texts.get(category_at), pid, tid, end, id).finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
         }
     }
 
