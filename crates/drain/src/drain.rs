@@ -345,7 +345,7 @@ impl Drain {
         let mut survivors: Vec<Survivor> = self
             .watched
             .values()
-            .map(|watched| Survivor { pid: watched.image.facts.birth.pid, exe: watched.image.identity.exe.clone() })
+            .map(|watched| Survivor { pid: watched.image.info.birth.pid, exe: watched.image.identity.exe.clone() })
             .collect();
         if self.children_to_come() {
             survivors.push(Survivor { pid: 0, exe: String::new() });

@@ -18,7 +18,7 @@ use weftline_format::line::LineBuf;
 use weftline_recorder::annotation::ANNOTATION;
 use weftline_recorder::layout::{NO_OFFSET, record_flags, segment_clock};
 
-use crate::arena::{Arena, RecordFacts, SegmentAt};
+use crate::arena::{Arena, RecordCopy, SegmentAt};
 use crate::filter::Filter;
 use crate::image::Image;
 use crate::overlap::{self, Span, Tail};
@@ -88,7 +88,7 @@ pub(crate) struct Encoder {
     /// Bytes that more names of the job may have.
     names_room: usize,
     totals: Totals,
-    records: Vec<RecordFacts>,
+    records: Vec<RecordCopy>,
     told: Annotations,
     /// The latest record of a living process that was waited for in vain.
     late: Option<(SegmentAt, u32)>,
@@ -166,12 +166,12 @@ impl Encoder {
         filter: &Filter,
         dead: bool,
     ) {
-        let (Some(facts), Some(stored)) = (image.arena.segment_facts(at), image.arena.records(at)) else { return };
+        let (Some(info), Some(stored)) = (image.arena.segment_info(at), image.arena.records(at)) else { return };
         // A thread without the run's clock counts nanoseconds; spans of before cannot be compared with its own.
-        let own_clock = facts.clock != segment_clock::SHARED;
+        let own_clock = info.clock != segment_clock::SHARED;
         let (counted, nothing) = (own_clock.then(|| timeline.of_monotonic()), Tail::default());
         let (timeline, tail) = (counted.as_ref().unwrap_or(timeline), if own_clock { &nothing } else { tail });
-        self.clock = match facts.clock {
+        self.clock = match info.clock {
             segment_clock::COARSE => Some("coarse"),
             segment_clock::MONOTONIC => Some("system-call"),
             _ => None,
@@ -182,13 +182,13 @@ impl Encoder {
         self.late = None;
         self.late_times = 0;
         let mut index = 0;
-        while index < facts.taken {
+        while index < info.taken {
             match stored.get(index) {
                 Some(record) if record.head & ANNOTATION == 0 => {
                     records.push(record);
                     index += 1;
                 }
-                found => index += self.other_record(image, at, index, &facts, dead, found, &mut records),
+                found => index += self.other_record(image, at, index, &info, dead, found, &mut records),
             }
         }
         let vfork_pids = vfork_pids(&records);
@@ -201,7 +201,7 @@ impl Encoder {
         for (index, record) in records.iter().enumerate() {
             let (pid, tid) = match vfork_pids.get(index).copied().flatten() {
                 Some(child) => (child, child),
-                None => (image.facts.birth.pid, facts.tid),
+                None => (image.info.birth.pid, info.tid),
             };
             let crossing = self.crossing[index];
             if let Some(kind) = kind_of(record.head) {
@@ -230,7 +230,7 @@ impl Encoder {
         &mut self,
         arena: &Arena,
         kind: &CallKind,
-        record: &RecordFacts,
+        record: &RecordCopy,
         pid: u32,
         tid: u32,
         crossing: bool,
@@ -329,7 +329,7 @@ impl Encoder {
 
     /// The name that a thread was given.
     #[cold]
-    fn thread_name(&mut self, arena: &Arena, record: &RecordFacts, pid: u32, timeline: &Timeline) {
+    fn thread_name(&mut self, arena: &Arena, record: &RecordCopy, pid: u32, timeline: &Timeline) {
         let (Some((_, name)), Ok(tid)) = (arena.name(record.path), u32::try_from(record.fd)) else { return };
         let at = timeline.at(record.start);
         self.cover(at, at);
@@ -341,7 +341,7 @@ impl Encoder {
     fn sum_up(
         &mut self,
         kind: &CallKind,
-        record: &RecordFacts,
+        record: &RecordCopy,
         path: Option<usize>,
         second: Option<usize>,
         (pid, tid): (u32, u32),
@@ -427,7 +427,7 @@ impl Encoder {
 }
 
 /// Time spent in the calls that a folded record stands for.
-fn busy(record: &RecordFacts, timeline: &Timeline) -> i64 {
+fn busy(record: &RecordCopy, timeline: &Timeline) -> i64 {
     timeline.at(record.end) - timeline.at(record.end.saturating_sub(record.extra))
 }
 
@@ -439,14 +439,14 @@ fn made_up_id(start: i64, pid: u32, tid: u32) -> u64 {
 /// The record as a span for [`overlap`]. Calls of a `vfork` child stand on a track of their own; of annotations only those of the first
 /// kind, [`Span`](weftline_recorder::annotation::EventKind::Span), are on the thread's stack with a start and an end.
 #[inline]
-fn span(record: &RecordFacts) -> Span {
+fn span(record: &RecordCopy) -> Span {
     let elsewhere = record.head & record_flags::VFORK_CHILD != 0 || record.head & 0xFFFF > ANNOTATION;
     if elsewhere { (record.end, record.end) } else { (record.start, record.end) }
 }
 
 /// The spans at the end of a segment, for the next segment of the same thread.
 pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
-    let shared = arena.segment_facts(at).is_some_and(|facts| facts.clock == segment_clock::SHARED);
+    let shared = arena.segment_info(at).is_some_and(|info| info.clock == segment_clock::SHARED);
     let Some(stored) = arena.records(at).filter(|_| shared) else { return Tail::default() };
     let backwards = (0..taken).rev().filter_map(|index| stored.get(index));
     let spans = backwards.filter(|record| !means_nothing(record.head)).map(|record| span(&record));
@@ -455,7 +455,7 @@ pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
 
 /// For each record that a `vfork` child made, the pid of that child: it stands in the thread's next `vfork` record. Empty
 /// when there is none, which is nearly always.
-fn vfork_pids(records: &[RecordFacts]) -> Vec<Option<u32>> {
+fn vfork_pids(records: &[RecordCopy]) -> Vec<Option<u32>> {
     if !records.iter().any(|record| record.head & record_flags::VFORK_CHILD != 0) {
         return Vec::new();
     }

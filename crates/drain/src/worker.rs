@@ -209,7 +209,7 @@ impl Worker {
                 Identity { seq: HEAD, ..identity.clone() }.write(&mut line);
             }
         }
-        let pid = image.facts.birth.pid;
+        let pid = image.info.birth.pid;
         let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
         drop(file_now);
         shared.budget.add_bytes(bytes);

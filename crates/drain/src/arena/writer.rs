@@ -15,7 +15,7 @@ use weftline_recorder::process::slot::{self, Birth, End};
 use weftline_recorder::thread::{self, Fields, Owner};
 use weftline_recorder::{clock, names, sys};
 
-use super::{Arena, ControlPage, RecordFacts, SegmentAt};
+use super::{Arena, ControlPage, RecordCopy, SegmentAt};
 
 /// A pid that no process has.
 pub(crate) const NOBODY: u32 = 4_000_000_000;
@@ -95,7 +95,7 @@ impl Program {
 
     /// Reserves a slot for a child that is about to be forked; the child's pid once the parent knows it.
     pub(crate) fn reserve_slot(&self, child: u32) {
-        let slot = claim(&self.arena, self.arena.slot_facts(self.slot).birth.pid);
+        let slot = claim(&self.arena, self.arena.slot_info(self.slot).birth.pid);
         // SAFETY: a slot in mapped memory; the field is atomic.
         unsafe { (*self.arena.slot(slot).expect("inside the arena")).pid_outside.store(child, Ordering::Relaxed) };
     }
@@ -137,7 +137,7 @@ impl Program {
 
     /// The directory it was started in.
     pub(crate) fn cwd(&self) -> u32 {
-        self.arena.slot_facts(self.slot).birth.cwd
+        self.arena.slot_info(self.slot).birth.cwd
     }
 
     /// Takes `count` records in a row for a thread, from another segment when they do not fit.
@@ -154,8 +154,8 @@ impl Program {
     }
 
     /// Records one event of a thread.
-    pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
-        let RecordFacts { head, path, start, end, fd, detail, size, ret, offset, extra } = *record;
+    pub(crate) fn record(&mut self, tid: u32, record: &RecordCopy) {
+        let RecordCopy { head, path, start, end, fd, detail, size, ret, offset, extra } = *record;
         let place = self.slots(tid, 1);
         let fields = Fields { flags: 0, path, fd, size, ret, offset, detail, extra };
         // SAFETY: `slots` gave the record to us alone.
@@ -183,7 +183,7 @@ impl Program {
 
     /// Records that fit into the thread's segment.
     pub(crate) fn room(&self, tid: u32) -> u32 {
-        let taken = self.current.get(&tid).and_then(|at| self.arena.segment_facts(*at)).map_or(0, |facts| facts.taken);
+        let taken = self.current.get(&tid).and_then(|at| self.arena.segment_info(*at)).map_or(0, |info| info.taken);
         super::RECORDS_PER_SEGMENT - taken
     }
 
@@ -244,10 +244,10 @@ pub(crate) enum Completeness {
 }
 
 /// A call that took a moment just now.
-pub(crate) fn call(call: Call) -> RecordFacts {
+pub(crate) fn call(call: Call) -> RecordCopy {
     let start = clock::ticks();
     let head = u32::from(call as u16);
-    RecordFacts {
+    RecordCopy {
         head,
         path: 0,
         start,

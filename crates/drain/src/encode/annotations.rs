@@ -16,7 +16,7 @@ use weftline_format::text::from_bytes;
 use weftline_recorder::annotation::{self, Argument, CONTINUED, EventKind, INLINE, MAX_PAYLOAD, PER_RECORD, Usage};
 
 use super::{Encoder, IdHasher, NAMES_MAX, made_up_id};
-use crate::arena::{Arena, RecordFacts};
+use crate::arena::{Arena, RecordCopy};
 use crate::timeline::Timeline;
 use crate::totals::{SpanSum, SpanSums};
 
@@ -178,7 +178,7 @@ impl Annotations {
     }
 
     /// Takes the payload of an annotation, which goes on in the records `behind` it; how many of them. Nothing when it is damaged.
-    pub(super) fn gather(&mut self, record: &RecordFacts, behind: impl Fn(u32) -> Option<RecordFacts>) -> Option<u32> {
+    pub(super) fn gather(&mut self, record: &RecordCopy, behind: impl Fn(u32) -> Option<RecordCopy>) -> Option<u32> {
         let length = record.detail as usize;
         if EventKind::of_head(record.head).is_none() || length > MAX_PAYLOAD {
             return None;
@@ -219,7 +219,7 @@ impl Annotations {
     }
 
     /// Name and category of an annotation.
-    fn heading(&mut self, arena: &Arena, kind: EventKind, record: &RecordFacts) -> (u32, u32) {
+    fn heading(&mut self, arena: &Arena, kind: EventKind, record: &RecordCopy) -> (u32, u32) {
         // An end without a name ends whatever is open; one with a name or a category ends only what has the same.
         let no_name = if kind == EventKind::End { EMPTY } else { LOST };
         let name = self.texts.place(arena, record.path).unwrap_or(no_name);
@@ -319,7 +319,7 @@ fn usage(from: &Usage, to: &Usage) -> [u64; 8] {
 }
 
 /// The bytes of a record that continues a payload: all but its head.
-fn payload_of(record: &RecordFacts) -> [u8; PER_RECORD] {
+fn payload_of(record: &RecordCopy) -> [u8; PER_RECORD] {
     let mut bytes = [0; PER_RECORD];
     let mut at = 0;
     let mut put = |word: &[u8]| {
@@ -345,7 +345,7 @@ impl Encoder {
     pub(super) fn annotation(
         &mut self,
         arena: &Arena,
-        record: &RecordFacts,
+        record: &RecordCopy,
         number: usize,
         pid: u32,
         tid: u32,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use weftline_calls::{CALLS, CallInfo, Operation, Shape};
 use weftline_recorder::elf::VERDICT_NAMES;
 
-use crate::arena::RecordFacts;
+use crate::arena::RecordCopy;
 
 /// A call, and what its record's fields mean beyond what the table says.
 pub(crate) struct CallKind {
@@ -58,7 +58,7 @@ pub(crate) fn kind_of(head: u32) -> Option<&'static CallKind> {
 }
 
 /// Why the program that a call starts cannot be traced, if so.
-pub(crate) fn untraced_reason(kind: &CallKind, record: &RecordFacts) -> Option<&'static str> {
+pub(crate) fn untraced_reason(kind: &CallKind, record: &RecordCopy) -> Option<&'static str> {
     if !matches!(kind.role, Role::Exec | Role::Spawn) || record.detail == 0 {
         return None;
     }

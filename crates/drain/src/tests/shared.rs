@@ -31,7 +31,7 @@ fn arenas(live: &Path) -> BTreeMap<u32, usize> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(live).expect("listed").flatten() {
         if entry.file_name().to_string_lossy().starts_with('a') {
-            let data = entry.metadata().expect("its facts");
+            let data = entry.metadata().expect("its metadata");
             assert_eq!(data.mode() & 0o7777, 0o600, "{entry:?}");
             *found.entry(data.uid()).or_default() += 1;
         }
