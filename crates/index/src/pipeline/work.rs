@@ -10,7 +10,7 @@ use weftline_format::quick::{Aside, Quick, fields};
 use weftline_format::sequences::Sequences;
 use weftline_format::source::{Block, Packed, Source};
 
-use super::{FileFacts, Maps, Shared, Sink, columns_of};
+use super::{FileInfo, Maps, Shared, Sink, columns_of};
 use crate::inflate;
 use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher, Wanted};
 use crate::source::{self, MAX_CARRY, TraceFile, Work};
@@ -29,9 +29,9 @@ pub(super) struct Stitching {
 }
 
 impl Stitching {
-    pub(super) fn judge(&mut self, files: &[TraceFile], facts: &mut [FileFacts]) {
+    pub(super) fn judge(&mut self, files: &[TraceFile], info: &mut [FileInfo]) {
         for (file, sequences) in std::mem::take(&mut self.sequences) {
-            sequences.judge(files[file].from == 0, &mut facts[file].damage);
+            sequences.judge(files[file].from == 0, &mut info[file].damage);
         }
     }
 }
@@ -343,12 +343,12 @@ impl<'a, S: Sink> Worker<'a, S> {
         let seen = std::mem::take(&mut self.seen);
         let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
         let state = &mut *state;
-        let facts = &mut state.files[seen.file];
-        facts.dialect = seen.dialect.unwrap_or(facts.dialect);
-        facts.events += seen.events;
-        facts.definitions += seen.definitions;
-        facts.damage.join(seen.damage);
-        facts.unreadable = facts.unreadable.take().or(seen.unreadable);
+        let info = &mut state.files[seen.file];
+        info.dialect = seen.dialect.unwrap_or(info.dialect);
+        info.events += seen.events;
+        info.definitions += seen.definitions;
+        info.damage.join(seen.damage);
+        info.unreadable = info.unreadable.take().or(seen.unreadable);
         state.stitching.sequences.entry(seen.file).or_default().absorb(seen.sequences);
         Ok(())
     }

@@ -235,7 +235,7 @@ fn write_part(
         .iter()
         .zip(&marks)
         .zip(&gathered.files)
-        .map(|((piece, mark), facts)| SourceEntry::new(&piece.file, piece.from, piece.stat, *mark, facts))
+        .map(|((piece, mark), info)| SourceEntry::new(&piece.file, piece.from, piece.stat, *mark, info))
         .collect();
     Ok(PartEntry { name, rows, bytes, sources })
 }
