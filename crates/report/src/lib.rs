@@ -1,6 +1,6 @@
 //! Results out: one report, in the form that its reader takes.
 //!
-//! A [`Report`] is a headline, facts, findings and sections (each a table). [`mod@make`] builds it from an analysis, [`head`] the facts that supervisors
+//! A [`Report`] is a headline, properties, findings and sections (each a table). [`mod@make`] builds it from an analysis, [`head`] the properties that supervisors
 //! recorded; the other modules write it.
 //!
 //! | module | for |
@@ -38,7 +38,7 @@ pub use error::{ReportError, Result};
 
 /// Something that is known of the whole run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fact {
+pub struct Property {
     /// A name for scripts, such as `events` or `time_ns`.
     pub name: &'static str,
     /// What people read before it.
@@ -51,10 +51,10 @@ pub struct Fact {
     pub alarming: bool,
 }
 
-impl Fact {
+impl Property {
     /// One that only scripts see.
-    pub fn hidden(name: &'static str, value: impl Into<serde_json::Value>) -> Fact {
-        Fact { name, label: "", value: value.into(), shown: String::new(), alarming: false }
+    pub fn hidden(name: &'static str, value: impl Into<serde_json::Value>) -> Property {
+        Property { name, label: "", value: value.into(), shown: String::new(), alarming: false }
     }
 }
 
@@ -160,7 +160,7 @@ pub struct Report {
     /// How many rules were asked.
     pub checked: usize,
     /// The job.
-    pub facts: Vec<Fact>,
+    pub properties: Vec<Property>,
     /// The tables.
     pub sections: Vec<Section>,
     /// What is wrong, the worst first.
