@@ -120,7 +120,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     // The run itself, with things in it that must not matter.
     let sandbox = Sandbox::within(&place);
     plant(&mut random, &family.run, &sandbox);
-    let before = sandbox.facts();
+    let before = sandbox.snapshot();
     if victim == Victim::Recovery {
         family.kill_recoveries(&mut random);
     }
@@ -128,7 +128,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     if recovered.status != 0 {
         sums.faults.push(format!("{note}: recover: {}", String::from_utf8_lossy(&recovered.stderr)));
     }
-    let changed = differences(&before, &sandbox.facts());
+    let changed = differences(&before, &sandbox.snapshot());
     if !changed.is_empty() {
         sums.faults.push(format!("{note}: changed outside the run: {}", changed.join("; ")));
     }

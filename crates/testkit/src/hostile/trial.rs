@@ -95,9 +95,9 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
         command.push(sandbox.run().into_os_string());
         command.extend(verb.after.iter().cloned());
         trial.commands.push(command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "));
-        let before = sandbox.facts();
+        let before = sandbox.snapshot();
         let ended = sandbox.command(&command, &Bounds::READING);
-        let changed = differences(&before, &sandbox.facts());
+        let changed = differences(&before, &sandbox.snapshot());
         trial.fault = match ended.fault(&Bounds::READING) {
             _ if !changed.is_empty() => Some(format!("changed outside the run: {}", changed.join("; "))),
             None if !matches!(ended.code, Some(0 | 1)) => {
