@@ -230,12 +230,12 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options, occasion = parse(), harness.Occasion()
     bench = Bench(options)
-    facts = harness.facts(options.weft)
+    metadata = harness.metadata(options.weft)
     bench.cost()
     bench.accuracy()
-    facts["run"] = occasion.told(f"{options.repeats} repeats of {options.seconds:g} s")
+    metadata["run"] = occasion.told(f"{options.repeats} repeats of {options.seconds:g} s")
     bench.notes.append("Tracekit's collector, measured before on such a machine: 0.20–0.27 % for 4 processes without the host, 1.5 % for a pattern over 131 processes, p99 interval 263 ms at 200")
-    table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json, options.update)
+    table.publish(LAYOUT, bench.rows, metadata, bench.notes, options.json, options.update)
     return harness.status(options, table.missed(bench.rows))
 
 
