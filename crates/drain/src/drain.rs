@@ -230,7 +230,7 @@ impl Drain {
             return false;
         }
         let claimed = self.pool.look(self.live.control.get(), now);
-        if self.next_room.is_some_and(|moment| now >= moment) {
+        if self.next_room.is_some_and(|due| now >= due) {
             self.next_room = Some(now + ROOM_LOOK);
             give_room(&self.live, &mut self.pool);
             // What is mapped stays, but nobody finds it any more. logind does this to users who have logged out, unless it is told not to.

@@ -204,7 +204,7 @@ impl Pool {
             return Ok(());
         }
         let goal = (2 * claimed.max(std::mem::take(&mut user.owed))).clamp(user.least, READY_MOST);
-        if self.closed || ready >= goal || user.not_before.is_some_and(|moment| now < moment) {
+        if self.closed || ready >= goal || user.not_before.is_some_and(|due| now < due) {
             return Ok(());
         }
         user.not_before = None;

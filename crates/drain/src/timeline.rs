@@ -267,20 +267,20 @@ mod tests {
         fn rises_and_is_never_revised(steps in prop::collection::vec((1u64..40_000_000_000, 1u64..20_000_000_000), 1..40)) {
             let mut clock = started((5_000, 7_000));
             let (mut ticks, mut mono) = (5_000, 7_000);
-            let mut said: Vec<(u64, i64)> = Vec::new();
+            let mut placed: Vec<(u64, i64)> = Vec::new();
             for (passed, elapsed) in steps {
                 // What happened since the last anchor is placed before the next one is known.
                 if !clock.pieces.is_empty() {
                     for part in 0..4 {
-                        let moment = ticks + passed * part / 4;
-                        said.push((moment, clock.timeline().at(moment)));
+                        let at = ticks + passed * part / 4;
+                        placed.push((at, clock.timeline().at(at)));
                     }
                 }
                 ticks += passed;
                 mono += elapsed;
                 clock.add((ticks, mono));
-                for (moment, ns) in &said {
-                    prop_assert_eq!(clock.timeline().at(*moment), *ns);
+                for (at, ns) in &placed {
+                    prop_assert_eq!(clock.timeline().at(*at), *ns);
                 }
             }
             let timeline = clock.timeline();
@@ -328,13 +328,13 @@ mod tests {
         let path = directory.path().join("clock");
         let mut clock = Clock::create(&path, ClockKind::Tsc).expect("created");
         let first = clock.now();
-        let moments: Vec<u64> = (0..50).map(|n| clock.first.0 + n * 100_000).collect();
-        let expected: Vec<i64> = moments.iter().map(|ticks| first.at(*ticks)).collect();
+        let times: Vec<u64> = (0..50).map(|n| clock.first.0 + n * 100_000).collect();
+        let expected: Vec<i64> = times.iter().map(|ticks| first.at(*ticks)).collect();
         drop(clock);
         let mut resumed = Clock::resume(&path, ClockKind::Tsc, (0, 0, 0));
         let last = resumed.last;
         resumed.add((last.0 + 3 * SECOND, last.1 + SECOND));
-        let again: Vec<i64> = moments.iter().map(|ticks| resumed.timeline().at(*ticks)).collect();
+        let again: Vec<i64> = times.iter().map(|ticks| resumed.timeline().at(*ticks)).collect();
         assert_eq!(again, expected);
 
         let path = directory.path().join("none");

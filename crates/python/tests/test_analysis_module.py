@@ -139,7 +139,7 @@ def test_other_threads_go_on(tmp_path: Path) -> None:
         stop.set()
         other.join()
     for begun, ended in spans:
-        within = [moment for moment in beats if begun <= moment <= ended]
+        within = [beat for beat in beats if begun <= beat <= ended]
         # With the lock held there would be none but at the ends.
         assert len(within) >= min(5, (ended - begun) / 0.1), (ended - begun, len(within))
 

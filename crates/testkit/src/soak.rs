@@ -107,7 +107,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     let mut family = Family::start(&mut random, &place, arenas, victim == Victim::Child);
     family.wait_for_first_calls();
     let limit = Duration::from_millis(if number.is_multiple_of(5) { 250 } else { 30 });
-    std::thread::sleep(random.moment(limit));
+    std::thread::sleep(random.duration(limit));
     family.kill(victim, &mut random, limit);
 
     // A copy, changed at random.
@@ -213,7 +213,7 @@ impl Family {
                 kill(pids[0]);
             }
         }
-        std::thread::sleep(random.moment(limit));
+        std::thread::sleep(random.duration(limit));
         for pid in &pids {
             kill(*pid);
         }
@@ -227,7 +227,7 @@ impl Family {
         for attempt in 0..1 + random.below(3) {
             let command = [product().as_os_str(), "recover".as_ref(), self.run.as_os_str()];
             let mut recovery = Job::new(command, &self.scratch.dir(&format!("recovery{attempt}"))).start();
-            std::thread::sleep(random.moment(Duration::from_millis(25)));
+            std::thread::sleep(random.duration(Duration::from_millis(25)));
             // It may have ended; what was not waited for can be killed all the same.
             let _ = recovery.kill();
             recovery.wait();

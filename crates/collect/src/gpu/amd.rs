@@ -16,7 +16,7 @@ const DEVICE: [(&str, &str, f64); 4] = [
     ("mem_info_vram_used", "memory_used_bytes", 1.0),
     ("mem_info_vram_total", "memory_total_bytes", 1.0),
 ];
-/// Older cards tell the mean power, newer ones the momentary one: the first that exists is taken.
+/// Older cards tell the mean power, newer ones the instantaneous one: the first that exists is taken.
 const SENSORS: [(&str, &str, f64); 4] = [
     ("power1_average", "power_w", 1e-6),
     ("power1_input", "power_w", 1e-6),

@@ -166,7 +166,7 @@ impl Drain {
     /// Takes the segments of threads that ended without a word (killed by the kernel, or by a raw system call).
     fn take_from_ended_threads(&mut self, arena: &Arc<Arena>, now: Instant) {
         let known = self.known.entry(arena.number()).or_default();
-        if known.next_thread_look.is_some_and(|moment| now < moment) {
+        if known.next_thread_look.is_some_and(|due| now < due) {
             return;
         }
         known.next_thread_look = Some(now + THREAD_LOOK);
