@@ -461,7 +461,7 @@ impl Arena {
     }
 
     /// Adds to what is known of a living process from outside.
-    pub(crate) fn note_habit(&self, index: u32, way: u32) {
+    pub(crate) fn note_unseen_io(&self, index: u32, way: u32) {
         if let Some(slot) = self.slot(index) {
             // SAFETY: a slot in mapped memory; the field is atomic.
             unsafe { (*slot).unseen_io.fetch_or(way, Ordering::Relaxed) };

@@ -141,7 +141,7 @@ impl Watched {
             self.ring_gap = (self.ring_gap * 2).min(RINGS_LAST);
             self.next_ring_look = now + self.ring_gap;
             if procfs::uses_io_uring(pid) {
-                self.image.arena.note_habit(self.image.key.slot, unseen_io::IO_URING);
+                self.image.arena.note_unseen_io(self.image.key.slot, unseen_io::IO_URING);
             }
         }
     }

@@ -153,8 +153,8 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         return ret;
     }
     match number {
-        libc::SYS_io_uring_setup => process::note_habit(unseen_io::IO_URING),
-        libc::SYS_io_setup => process::note_habit(unseen_io::NATIVE_AIO),
+        libc::SYS_io_uring_setup => process::note_unseen_io(unseen_io::IO_URING),
+        libc::SYS_io_setup => process::note_unseen_io(unseen_io::NATIVE_AIO),
         libc::SYS_clone if a & libc::CLONE_NEWPID as usize != 0 => process::namespace_changed(),
         // Its flags lie behind a pointer that nobody has checked yet.
         libc::SYS_clone3 => process::namespace_changed(),
@@ -168,7 +168,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         | libc::SYS_pwrite64
         | libc::SYS_readv
         | libc::SYS_writev
-        | libc::SYS_openat => process::note_habit(unseen_io::RAW_SYSCALLS),
+        | libc::SYS_openat => process::note_unseen_io(unseen_io::RAW_SYSCALLS),
         libc::SYS_exit_group => life::ends_suddenly(a as c_int),
         _ => {}
     }
