@@ -50,7 +50,7 @@ pub(super) struct LayerSums {
     /// Of `count`: calls that are known only as totals.
     pub(super) totals: u64,
     /// Processes of those.
-    pub(super) total_people: FxHashSet<u32>,
+    pub(super) total_processes: FxHashSet<u32>,
 }
 
 /// What one thread has gathered, and then all.
