@@ -112,8 +112,8 @@ fn write_rows(out: &mut String, section: &Section) {
         _ => Vec::new(),
     };
     let most = lengths.iter().copied().fold(0.0, f64::max);
-    let rows = section.people_rows().count();
-    for row in section.people_rows().take(MOST_ROWS) {
+    let rows = section.shown_rows().count();
+    for row in section.shown_rows().take(MOST_ROWS) {
         out.push_str("<tr>");
         for (place, column) in columns.iter().enumerate() {
             let bar = match lengths.get(row) {

@@ -93,11 +93,11 @@ pub struct Section {
 impl Section {
     /// Whether people see it.
     pub fn is_shown(&self) -> bool {
-        self.rows > 0 && self.people_rows().next().is_some()
+        self.rows > 0 && self.shown_rows().next().is_some()
     }
 
     /// The rows that people see.
-    pub fn people_rows(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+    pub fn shown_rows(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match &self.shown_rows {
             Some(rows) => Box::new(rows.iter().copied()),
             None => Box::new(0..self.table.rows),
@@ -106,7 +106,7 @@ impl Section {
 
     /// The columns that people see: those that hold something.
     pub fn shown_columns(&self) -> impl Iterator<Item = &Column> {
-        let holds = |column: &&Column| self.people_rows().any(|row| column.values.get(row) != Field::Null);
+        let holds = |column: &&Column| self.shown_rows().any(|row| column.values.get(row) != Field::Null);
         self.columns.iter().filter_map(|name| self.table.column(name)).filter(holds)
     }
 }

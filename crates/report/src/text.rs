@@ -88,8 +88,8 @@ fn paint_section(section: &Section, width: usize, paint: &dyn Paint) -> String {
 }
 
 fn rows(section: &Section, width: usize, paint: &dyn Paint) -> String {
-    let shown: Vec<usize> = section.people_rows().take(section.rows).collect();
-    let all = section.people_rows().count();
+    let shown: Vec<usize> = section.shown_rows().take(section.rows).collect();
+    let all = section.shown_rows().count();
     let columns: Vec<&Column> = section.shown_columns().collect();
     let is = |kind: ValueKind| columns.iter().map(move |column| column.values.kind() == kind);
     let left: Vec<bool> = is(ValueKind::Text).zip(is(ValueKind::Curve)).map(|(text, curve)| text || curve).collect();
