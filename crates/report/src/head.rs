@@ -14,7 +14,7 @@ use crate::{Property, signals};
 /// From this coverage on, in percent, a trace counts as whole.
 const WHOLE: f64 = 99.0;
 /// Programs and unseen ways of I/O that are told one by one.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 
 /// What is known of a run directory.
 pub struct Head<'r> {
@@ -130,9 +130,9 @@ impl<'r> Head<'r> {
         let whole = self.whole().is_some();
         let mut properties = Vec::new();
         let mut list = |name: &'static str, label: &'static str, value: Value, sentences: &[String], alarming: bool| {
-            let mut told: Vec<String> = sentences.iter().take(TOLD).map(|sentence| printable(sentence)).collect();
-            if sentences.len() > TOLD {
-                told.push(format!("and {} more; weft check lists them", sentences.len() - TOLD));
+            let mut told: Vec<String> = sentences.iter().take(SHOWN).map(|sentence| printable(sentence)).collect();
+            if sentences.len() > SHOWN {
+                told.push(format!("and {} more; weft check lists them", sentences.len() - SHOWN));
             }
             if !told.is_empty() {
                 properties.push(Property { name, label, value, shown: told.join("; "), alarming });

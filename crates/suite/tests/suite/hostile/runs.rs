@@ -19,7 +19,7 @@ use weftline_testkit::scratch;
 /// How long the search goes on; `WEFT_MUTATE_SECONDS` says otherwise.
 const SECONDS: u64 = 60;
 /// Failures that are told of: the rest are mostly the same.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 /// Repeats a trial.
 const AGAIN: &str = "WEFT_MUTATE_SECONDS=1 cargo t -p weftline-suite -E 'test(any_run_directory)'";
 
@@ -101,7 +101,7 @@ fn a_forged_page_changes_no_answer() {
 #[test]
 fn any_run_directory_is_read_without_harm() {
     let first = Random::new().seed;
-    let found = trial::search(first, seconds(), TOLD, product(), &seeds::all(), &verbs(), Path::new("/dev/shm"));
+    let found = trial::search(first, seconds(), SHOWN, product(), &seeds::all(), &verbs(), Path::new("/dev/shm"));
     let told: Vec<String> = found.failed.iter().map(|trial| trial.told(AGAIN)).collect();
     assert!(told.is_empty(), "{} of {} trials failed:\n{}", told.len(), found.trials, told.join("\n"));
     assert!(found.trials > 1, "no time for more than one trial");
