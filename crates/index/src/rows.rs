@@ -169,7 +169,7 @@ impl Wanted {
     }
 
     /// Whether anybody will ask what a hash means.
-    fn meanings(self) -> bool {
+    fn needs_definitions(self) -> bool {
         self.process || self.file || self.second_file || self.rest
     }
 }
@@ -363,7 +363,7 @@ impl Collector {
         }
         let (Some(hash), Some(name)) = (hash, name) else { return false };
         self.definition_lines += 1;
-        if self.wanted.meanings() {
+        if self.wanted.needs_definitions() {
             let file = if kind == DefinitionKind::Path { self.files.define(&hash, &name) } else { None };
             self.note_definition(file, kind, hash, name);
         }

@@ -56,7 +56,7 @@ fn encode(tables: &Tables, out: &mut impl io::Write) -> io::Result<usize> {
     }
     tables.file_keys().try_for_each(|key| put(Some(FILES), &key))?;
     for (kind, hash) in &tables.defined {
-        if let Some(meaning) = tables.meaning(*kind, hash) {
+        if let Some(meaning) = tables.definition(*kind, hash) {
             put(Some(DEFINED + *kind as u8), hash)?;
             put(None, meaning)?;
         }
@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(bytes > 64 << 20, long > 1 << 20, "{bytes} bytes");
             let found = read(&path).expect("read");
             assert!(found.names.iter().eq(tables.names.iter()));
-            assert_eq!(found.meaning(DefinitionKind::Host, "h"), Some("node"));
+            assert_eq!(found.definition(DefinitionKind::Host, "h"), Some("node"));
         }
     }
 

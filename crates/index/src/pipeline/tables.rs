@@ -17,7 +17,7 @@ pub(crate) struct Tables {
     pub processes: Vec<Process>,
     by_key: FxHashMap<String, u32>,
     /// What hashes mean; the first definition counts.
-    pub meanings: FxHashMap<(u8, String), String>,
+    pub definitions: FxHashMap<(u8, String), String>,
     /// The same, in the order of their coming.
     pub defined: Vec<(DefinitionKind, String)>,
     /// The key that a hash has at this place of a file.
@@ -97,7 +97,7 @@ impl Tables {
     pub(crate) fn path<'t>(&'t self, key: &'t str) -> Option<&'t str> {
         match meaning_of(key) {
             (_, Meaning::Path(path)) => Some(path),
-            (hash, _) => self.meaning(DefinitionKind::Path, hash),
+            (hash, _) => self.definition(DefinitionKind::Path, hash),
         }
     }
 
@@ -111,7 +111,7 @@ impl Tables {
             let name = |told: &OfFile| match told {
                 OfFile::Host(name) => Some(name.clone()),
                 OfFile::HostHash(hash) => {
-                    Some(self.meanings.get(&(DefinitionKind::Host as u8, hash.clone())).unwrap_or(hash).clone())
+                    Some(self.definitions.get(&(DefinitionKind::Host as u8, hash.clone())).unwrap_or(hash).clone())
                 }
                 OfFile::Rank(_) => None,
             };
@@ -139,14 +139,14 @@ impl Tables {
 
     pub(crate) fn define(&mut self, kind: DefinitionKind, hash: String, name: String) {
         let key = (kind as u8, hash);
-        if !self.meanings.contains_key(&key) {
+        if !self.definitions.contains_key(&key) {
             self.defined.push((kind, key.1.clone()));
-            self.meanings.insert(key, name);
+            self.definitions.insert(key, name);
         }
     }
 
-    pub(crate) fn meaning(&self, kind: DefinitionKind, hash: &str) -> Option<&str> {
-        self.meanings.get(&(kind as u8, hash.to_owned())).map(String::as_str)
+    pub(crate) fn definition(&self, kind: DefinitionKind, hash: &str) -> Option<&str> {
+        self.definitions.get(&(kind as u8, hash.to_owned())).map(String::as_str)
     }
 }
 

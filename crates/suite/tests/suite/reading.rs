@@ -201,7 +201,7 @@ fn a_damaged_index_on_a_disk_that_cannot_be_written() {
 /// "Events" are the same in `info` and `report`, and bytes in `list` and `report`, where nothing is left out.
 #[test]
 fn one_word_one_meaning() {
-    let scratch = Scratch::new("meanings");
+    let scratch = Scratch::new("definitions");
     let runs = scratch.dir("runs");
     let run = runs.join("run");
     let program = compile("kernel_copies", PLAIN);
