@@ -321,7 +321,7 @@ fn cpu_ns(pid: u32) -> u64 {
 }
 
 #[test]
-fn wrong_wishes_are_refused_in_one_sentence() {
+fn wrong_options_are_refused_in_one_sentence() {
     let scratch = Scratch::new("collect-wrong");
     let run = scratch.join("run");
     for (arguments, variables, status, words) in [
