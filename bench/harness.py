@@ -56,7 +56,7 @@ class Occasion:
     def __init__(self) -> None:
         self.day, self.load = time.strftime("%Y-%m-%d", time.gmtime()), os.getloadavg()[0]
 
-    def told(self, what: str) -> str:
+    def description(self, what: str) -> str:
         """At the end, with what was repeated how often."""
         return f"{self.day}, {what}, load average {self.load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
 

@@ -188,7 +188,7 @@ def profile(options: argparse.Namespace) -> int:
     copy = instructions.copied(run, options.work / "profiled")
     found = instructions.profiles(options.weft, copy, harness.emptied(options.work / "scratch"), options.limit)
     metadata["trace"] = f"{events:,} events, {origin}"
-    metadata["run"] = occasion.told("one thread under callgrind")
+    metadata["run"] = occasion.description("one thread under callgrind")
     text = instructions.report(found, events, metadata)
     print(text)
     options.json.with_stem(f"{options.json.stem}-profile").write_text(instructions.as_json(found, events, metadata))
@@ -209,7 +209,7 @@ def main() -> int:
         return 0
     found = bench.run_all(measurements, options.repeats)
     scaling = bench.scaling()
-    metadata["run"] = occasion.told(f"{options.repeats} interleaved rounds")
+    metadata["run"] = occasion.description(f"{options.repeats} interleaved rounds")
     groups = {result.rows for result in found if result.task == tools.GROUPS and result.trace != "fake" and result.rows}
     notes = [*NOTES, *(f"1 s, cat, name, pid, file: {rows:,} groups" for rows in sorted(groups))]
     text = results.report(found, scaling, metadata, notes)

@@ -184,8 +184,8 @@ def shortened(name: str) -> str:
 
 
 def report(found: dict[str, Profile], events: int, metadata: dict[str, str]) -> str:
-    told = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
-    return "\n".join([told, table_of(found, events), "".join(f"- {note}\n" for note in notes_on(found))])
+    heading = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
+    return "\n".join([heading, table_of(found, events), "".join(f"- {note}\n" for note in notes_on(found))])
 
 
 def as_json(found: dict[str, Profile], events: int, metadata: dict[str, str]) -> str:

@@ -231,8 +231,8 @@ def scaling_table(scaling: list[list[Result]]) -> str:
 
 def report(results: list[Result], scaling: list[list[Result]], metadata: dict[str, str], notes: list[str]) -> str:
     judged = padded(["bar", "measured", "demanded", ""], [bar.cells() for bar in bars(results, scaling)], 1)
-    told = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
-    parts = [told, judged, speeds(results), windows(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
+    heading = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
+    parts = [heading, judged, speeds(results), windows(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
     return "\n".join(part for part in parts if part)
 
 

@@ -192,7 +192,7 @@ def main() -> int:
             continue
         metadata, occasion = harness.metadata(options.weft), harness.Occasion()
         rows, notes = measure_part(options, metadata)
-        metadata["run"] = occasion.told(f"{options.repeats} interleaved repeats")
+        metadata["run"] = occasion.description(f"{options.repeats} interleaved repeats")
         table.publish(layout, rows, metadata, notes, options.json.with_stem(f"{options.json.stem}-{part}"), options.update)
         missed |= table.missed(rows)
     return harness.status(options, missed)

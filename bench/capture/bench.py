@@ -314,11 +314,11 @@ def main() -> int:
     finally:
         bench.close()
     if "calls" in options.parts:
-        metadata["run"] = occasion.told(f"{options.calls:,} calls, {options.repeats} interleaved repeats")
+        metadata["run"] = occasion.description(f"{options.calls:,} calls, {options.repeats} interleaved repeats")
         table.publish(LAYOUT, bench.rows, metadata, bench.notes, options.json, options.update)
     if "laps" in options.parts:
         metadata = {name: value for name, value in metadata.items() if name not in ("DFTracer", "strace")}
-        metadata["run"] = occasion.told(f"{options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats")
+        metadata["run"] = occasion.description(f"{options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats")
         results = options.json.with_stem(options.json.stem + "-laps")
         table.publish(laps.LAYOUT, lap_rows, metadata, lap_notes, results, options.update)
     return harness.status(options, table.missed([*bench.rows, *lap_rows]))

@@ -233,7 +233,7 @@ def main() -> int:
     metadata = harness.metadata(options.weft)
     bench.cost()
     bench.accuracy()
-    metadata["run"] = occasion.told(f"{options.repeats} repeats of {options.seconds:g} s")
+    metadata["run"] = occasion.description(f"{options.repeats} repeats of {options.seconds:g} s")
     bench.notes.append("Tracekit's collector, measured before on such a machine: 0.20–0.27 % for 4 processes without the host, 1.5 % for a pattern over 131 processes, p99 interval 263 ms at 200")
     table.publish(LAYOUT, bench.rows, metadata, bench.notes, options.json, options.update)
     return harness.status(options, table.missed(bench.rows))

@@ -91,7 +91,7 @@ def main() -> int:
     measured = [row for clang in clangs for row in rows(options, prefix / "bin/weft", prefix, clang)]
     for compiler in (*clangs, "gcc"):
         metadata[compiler] = measure.run([compiler, "--version"]).output.splitlines()[0]
-    metadata["run"] = occasion.told(f"{options.repeats} interleaved repeats")
+    metadata["run"] = occasion.description(f"{options.repeats} interleaved repeats")
     notes = [
         "the hooks of -finstrument-functions look their function up by its address and keep a stack (hooks.c); woven code has both at hand",
         "off, woven code makes two loads and two branches, which a processor does beside the call itself: near 0 means that, not that nothing was woven",

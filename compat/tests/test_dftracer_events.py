@@ -2,7 +2,7 @@
 
 import pytest
 import weftline
-from support import select, told
+from support import annotations_of, select
 
 HEAD = """
     from dftracer.python import *
@@ -264,7 +264,7 @@ def test_events_are_told(case, runner):
     body, expected = CASES[case]
     runner.dftracer(textwrap.dedent(HEAD) + textwrap.dedent(body))
     events = runner.events()
-    assert told(events, *{row[0] for row in expected}, "off") == expected
+    assert annotations_of(events, *{row[0] for row in expected}, "off") == expected
 
 
 def test_metadata_is_told(runner):

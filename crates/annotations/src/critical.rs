@@ -83,7 +83,7 @@ fn tell_span(site: &'static Site, kind: EventKind, scope: Option<&'static Text>,
         if kind != EventKind::Begin && kind != EventKind::AsyncBegin && std::thread::panicking() {
             args.put(ERROR.id(table), Argument::Text(b"panic"));
         }
-        front::emit(table, &site.told(table, kind, start, end, id), args.as_bytes());
+        front::emit(table, &site.head(table, kind, start, end, id), args.as_bytes());
     }
 }
 

@@ -13,7 +13,7 @@ fn tell(kind: EventKind, site: &'static Site, fill: impl FnOnce(&'static Table, 
         let mut args = Args::new();
         fill(table, &mut args);
         let now = front::now(table);
-        front::emit(table, &site.told(table, kind, now, now, 0), args.as_bytes());
+        front::emit(table, &site.head(table, kind, now, now, 0), args.as_bytes());
     }
 }
 

@@ -83,8 +83,8 @@ pub fn ask_gpu(table: &Table) -> bool {
 
 /// Stores an event.
 #[inline(always)]
-pub fn emit(table: &Table, told: &EventHead, payload: &[u8]) {
-    let event = Event::new(told, payload);
+pub fn emit(table: &Table, head: &EventHead, payload: &[u8]) {
+    let event = Event::new(head, payload);
     // SAFETY: a complete event whose payload is a slice of the length given.
     unsafe { (table.event)(&raw const event) };
 }

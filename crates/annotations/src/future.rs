@@ -191,8 +191,8 @@ impl Life {
         } else if dropped {
             open.args.put(DROPPED.id(table), Argument::Bool(true));
         }
-        let told = self.site.told(table, EventKind::AsyncSpan, start, now, front::new_id());
-        front::emit(table, &told, open.args.as_bytes());
+        let head = self.site.head(table, EventKind::AsyncSpan, start, now, front::new_id());
+        front::emit(table, &head, open.args.as_bytes());
     }
 }
 

@@ -79,7 +79,7 @@ impl Kept {
         }
     }
 
-    fn told(&self, kind: EventKind, start: u64, end: u64, id: u64) -> EventHead {
+    fn head(&self, kind: EventKind, start: u64, end: u64, id: u64) -> EventHead {
         EventHead { kind, name: self.name, category: self.category, start, end, id }
     }
 
@@ -97,7 +97,7 @@ impl Kept {
         }
         self.entered += 1;
         self.busy += end.saturating_sub(entry.start);
-        front::emit(self.table, &self.told(EventKind::Span, entry.start, end, 0), args.as_bytes());
+        front::emit(self.table, &self.head(EventKind::Span, entry.start, end, 0), args.as_bytes());
     }
 
     /// Tells of the whole life, if its entries do not tell all of it.
@@ -108,8 +108,8 @@ impl Kept {
         let end = front::now(self.table);
         put_beside(&mut self.args, ENTERED.id(self.table), Argument::UInt(self.entered));
         put_beside(&mut self.args, BUSY.id(self.table), Argument::Ticks(self.busy));
-        let told = self.told(EventKind::AsyncSpan, self.made, end, front::new_id());
-        front::emit(self.table, &told, self.args.as_bytes());
+        let head = self.head(EventKind::AsyncSpan, self.made, end, front::new_id());
+        front::emit(self.table, &head, self.args.as_bytes());
     }
 }
 
@@ -245,8 +245,8 @@ where
         let name = front::intern(table, of.name().as_bytes());
         let category = front::intern(table, of.target().as_bytes());
         let now = front::now(table);
-        let told = EventHead { kind: EventKind::Instant, name, category, start: now, end: now, id: 0 };
-        front::emit(table, &told, args.as_bytes());
+        let head = EventHead { kind: EventKind::Instant, name, category, start: now, end: now, id: 0 };
+        front::emit(table, &head, args.as_bytes());
     }
 }
 

@@ -54,8 +54,8 @@ impl Span {
             if self.has_usage != 0 && matches!(kind, EventKind::Span | EventKind::AsyncSpan) {
                 self.put_usage();
             }
-            let told = EventHead { kind, name: self.name, category: self.category, start: self.start, end, id };
-            front::emit(self.table, &told, self.args.as_bytes());
+            let head = EventHead { kind, name: self.name, category: self.category, start: self.start, end, id };
+            front::emit(self.table, &head, self.args.as_bytes());
         }
         self.close();
     }

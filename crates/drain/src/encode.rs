@@ -89,7 +89,7 @@ pub(crate) struct Encoder {
     names_room: usize,
     totals: Totals,
     records: Vec<RecordCopy>,
-    told: Annotations,
+    annotations: Annotations,
     /// The latest record of a living process that was waited for in vain.
     late: Option<(SegmentAt, u32)>,
     /// How often that happened in the segment at hand.
@@ -112,7 +112,7 @@ impl Encoder {
             names_room: NAMES_MAX,
             totals: Totals::default(),
             records: Vec::new(),
-            told: Annotations::new(),
+            annotations: Annotations::new(),
             late: None,
             late_times: 0,
             spans: Vec::new(),
@@ -151,7 +151,7 @@ impl Encoder {
         for name in self.names.drain(..).filter(|name| name.sum.io.calls > 0) {
             totals.files.merge(name.hash, &name.sum);
         }
-        self.told.take_sums(&mut totals.spans);
+        self.annotations.take_sums(&mut totals.spans);
         totals
     }
 
@@ -178,7 +178,7 @@ impl Encoder {
         };
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        self.told.begin();
+        self.annotations.begin();
         self.late = None;
         self.late_times = 0;
         let mut index = 0;

@@ -54,13 +54,13 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     new: Vec<String>,
-    told: HashSet<&'static str>,
+    reported: HashSet<&'static str>,
 }
 
 impl Messages {
     /// Tells of a trouble unless one of its kind was told before.
     pub(crate) fn tell(&mut self, kind: &'static str, message: impl FnOnce() -> String) {
-        if self.told.insert(kind) {
+        if self.reported.insert(kind) {
             self.new.push(message());
         }
     }

@@ -128,16 +128,16 @@ fn a_family_finishes_its_own_files() {
     assert_eq!(ends, [0, 0, 0, 0, libc::SIGKILL, 0]);
 
     // The parent ends its recording while another thread of it is busy.
-    let (go_on, told) = (AtomicBool::new(true), AtomicI64::new(0));
+    let (go_on, recorded) = (AtomicBool::new(true), AtomicI64::new(0));
     let report = std::thread::scope(|scope| {
         scope.spawn(|| {
             while go_on.load(Ordering::Relaxed) {
-                let offset = 10_000 + told.load(Ordering::Relaxed);
+                let offset = 10_000 + recorded.load(Ordering::Relaxed);
                 record(offset..offset + 1);
-                told.fetch_add(1, Ordering::Relaxed);
+                recorded.fetch_add(1, Ordering::Relaxed);
             }
         });
-        while told.load(Ordering::Relaxed) < 10_000 {
+        while recorded.load(Ordering::Relaxed) < 10_000 {
             sys::nap(1_000_000);
         }
         let before = threads();

@@ -133,7 +133,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         return unsafe { real(number, a, b, c, d, e, f) };
     }
     // What is told of by `prctl` as well: its option and first argument.
-    let told = match (number, a) {
+    let request = match (number, a) {
         (libc::SYS_prctl, option) => Some((option as c_int, b)),
         (libc::SYS_seccomp, SECCOMP_SET_MODE_STRICT) => {
             Some((libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT as usize))
@@ -143,7 +143,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         }
         _ => None,
     };
-    if let Some((option, argument)) = told.filter(|_| life::traced()) {
+    if let Some((option, argument)) = request.filter(|_| life::traced()) {
         before_prctl(option, argument);
         // SAFETY: the program's own words.
         let ret = unsafe { real(number, a, b, c, d, e, f) };

@@ -95,13 +95,13 @@ pub(crate) fn apply_usage() {
 
 fn emit_now(kind: EventKind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
     let Some(table) = locate::recording() else { return };
-    let mut told = Args::new();
+    let mut payload = Args::new();
     if let Some(args) = args {
-        told.add_all(table, args);
+        payload.add_all(table, args);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
     let now = front::now(table);
-    front::emit(table, &EventHead { kind, name, category, start: now, end: now, id: 0 }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start: now, end: now, id: 0 }, payload.as_bytes());
 }
 
 /// Records that something happened now: `instant("cache miss", key=path)`.
@@ -161,17 +161,17 @@ pub(crate) fn emit(
         return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
     };
     let Some(table) = locate::recording() else { return Ok(()) };
-    let mut told = Args::new();
+    let mut payload = Args::new();
     if let Some((start, end)) = at {
-        told.put(0, Argument::At(start, end));
+        payload.put(0, Argument::At(start, end));
     }
     if let Some(args) = args {
-        told.add_all(table, args);
+        payload.add_all(table, args);
     }
     if let Some(usage) = usage {
-        told.put_usage(table, usage.get().0);
+        payload.put_usage(table, usage.get().0);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
-    front::emit(table, &EventHead { kind, name, category, start, end, id }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start, end, id }, payload.as_bytes());
     Ok(())
 }

@@ -77,8 +77,8 @@ impl Span {
         }
         let (name, category) = (text_id(table, self.name.bind(py)), text_id(table, self.category.bind(py)));
         let id = if entry.kind == EventKind::AsyncSpan { front::new_id() } else { 0 };
-        let told = EventHead { kind: entry.kind, name, category, start: entry.start, end, id };
-        front::emit(table, &told, entry.args.as_bytes());
+        let head = EventHead { kind: entry.kind, name, category, start: entry.start, end, id };
+        front::emit(table, &head, entry.args.as_bytes());
     }
 }
 
@@ -119,10 +119,10 @@ impl Span {
     #[pyo3(signature = (**args))]
     fn update(&self, args: Option<&Bound<'_, PyDict>>) {
         let (Some(table), Some(args)) = (locate::recording(), args) else { return };
-        let mut told = Args::new();
-        told.add_all(table, args);
+        let mut added = Args::new();
+        added.add_all(table, args);
         if let Some(entry) = &mut self.open().innermost {
-            entry.args.append(&told);
+            entry.args.append(&added);
         }
     }
 

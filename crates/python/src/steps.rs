@@ -73,9 +73,9 @@ impl Life {
 
     fn end(&self, py: Python<'_>, how: &End<'_>) {
         let Some(table) = locate::recording() else { return };
-        let mut told = Args::new();
+        let mut added = Args::new();
         if let End::Raised(error) = how {
-            told.add_error(table, error.get_type(py).as_any());
+            added.add_error(table, error.get_type(py).as_any());
         }
         let mut progress = hold(&self.progress);
         let Some(start) = progress.start.filter(|_| !progress.ended) else { return };
@@ -87,7 +87,7 @@ impl Life {
             args.put(CLOSED.id(table), Argument::Bool(true));
         }
         drop(progress);
-        args.append(&told);
+        args.append(&added);
         self.plan.site.emit(table, EventKind::AsyncSpan, start, front::now(table), front::new_id(), args.as_bytes());
     }
 }

@@ -172,7 +172,7 @@ EXPECTED = {
 }
 
 
-def told(traced: Run, which: str) -> object:
+def recorded(traced: Run, which: str) -> object:
     (event,) = [event for event in traced.all("takes") if event.args["which"] == which]
     return event.args["value"]
 
@@ -184,26 +184,26 @@ def test_nothing_was_raised(traced: Run) -> None:
 
 @pytest.mark.parametrize("which", EXPECTED)
 def test_value(traced: Run, which: str) -> None:
-    value = told(traced, which)
+    value = recorded(traced, which)
     expected = EXPECTED[which]
     assert value == expected and type(value) is type(expected)
     assert not (isinstance(value, float) and math.isnan(value))
 
 
 def test_long_texts_are_cut(traced: Run) -> None:
-    long = told(traced, "long")
+    long = recorded(traced, "long")
     assert isinstance(long, str) and long.startswith("é" * 512) and "é" * 513 not in long and len(long) < 600
 
 
 def test_texts_that_are_no_unicode_are_kept(traced: Run) -> None:
     for which in ("surrogate", "lone"):
-        value = told(traced, which)
+        value = recorded(traced, which)
         assert isinstance(value, str) and value.startswith("a") and value.endswith("b") and len(value) > 2
 
 
 def test_cycles_and_depth_end(traced: Run) -> None:
-    assert str(told(traced, "loop")).count("[") <= 8
-    assert len(str(told(traced, "deep"))) < 100
+    assert str(recorded(traced, "loop")).count("[") <= 8
+    assert len(str(recorded(traced, "deep"))) < 100
 
 
 def test_blocks_and_instants(traced: Run) -> None:

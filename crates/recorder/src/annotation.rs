@@ -107,15 +107,15 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// An event with its arguments.
     #[inline(always)]
-    pub fn new(told: &EventHead, payload: &'a [u8]) -> Event<'a> {
+    pub fn new(head: &EventHead, payload: &'a [u8]) -> Event<'a> {
         Event {
-            kind: told.kind as u32,
-            name: told.name,
-            category: told.category,
+            kind: head.kind as u32,
+            name: head.name,
+            category: head.category,
             length: payload.len() as u32,
-            start: told.start,
-            end: told.end,
-            id: told.id,
+            start: head.start,
+            end: head.end,
+            id: head.id,
             payload: payload.as_ptr(),
             borrowed: core::marker::PhantomData,
         }

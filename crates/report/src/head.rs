@@ -130,12 +130,12 @@ impl<'r> Head<'r> {
         let whole = self.whole().is_some();
         let mut properties = Vec::new();
         let mut list = |name: &'static str, label: &'static str, value: Value, sentences: &[String], alarming: bool| {
-            let mut told: Vec<String> = sentences.iter().take(SHOWN).map(|sentence| printable(sentence)).collect();
+            let mut texts: Vec<String> = sentences.iter().take(SHOWN).map(|sentence| printable(sentence)).collect();
             if sentences.len() > SHOWN {
-                told.push(format!("and {} more; weft check lists them", sentences.len() - SHOWN));
+                texts.push(format!("and {} more; weft check lists them", sentences.len() - SHOWN));
             }
-            if !told.is_empty() {
-                properties.push(Property { name, label, value, shown: told.join("; "), alarming });
+            if !texts.is_empty() {
+                properties.push(Property { name, label, value, shown: texts.join("; "), alarming });
             }
         };
         list("not_traced", "not traced", json!(totals.failures), &totals.failures, true);
@@ -231,8 +231,8 @@ fn main_program(records: &[SupervisorRecord]) -> String {
         let label = last.map(coverage::program).filter(|label| !label.is_empty());
         *programs.entry(label.unwrap_or_else(|| "the program".to_owned())).or_default() += 1;
     }
-    let told = programs.into_iter().map(|(label, n)| if n > 1 { format!("{label} (×{n})") } else { label });
-    told.collect::<Vec<_>>().join(", ")
+    let texts = programs.into_iter().map(|(label, n)| if n > 1 { format!("{label} (×{n})") } else { label });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// How the program ended: `exit status 3`, `killed by SIGKILL (signal 9)`; of several, each way with their number.
@@ -248,8 +248,8 @@ fn endings(records: &[SupervisorRecord]) -> Option<String> {
         *ways.entry(way).or_default() += 1;
     }
     let many = records.len() > 1;
-    let told = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
-    Some(told.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+    let texts = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
+    Some(texts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
 }
 
 /// The most memory that one process had, and which.

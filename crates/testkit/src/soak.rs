@@ -115,7 +115,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     let tried = trial::try_once(random.number(), product(), &[copy], &trial::reading(), Path::new("/dev/shm"));
     sums.mutated += 1;
     if tried.fault.is_some() {
-        sums.faults.push(format!("{note}: a mutated copy: {}", tried.told("")));
+        sums.faults.push(format!("{note}: a mutated copy: {}", tried.description("")));
     }
     // The run itself, with things in it that must not matter.
     let sandbox = Sandbox::within(&place);

@@ -123,8 +123,8 @@ def _around_async(function: Any, name: str, category: str, args: Optional[Dict[s
         start, usage = token
         end = now()
         if start and end:
-            told = _with_error(args, error)
-            emit(_native.ASYNC_SPAN, name, category, start, end, _native.new_id(), told, usage=usage)
+            all_args = _with_error(args, error)
+            emit(_native.ASYNC_SPAN, name, category, start, end, _native.new_id(), all_args, usage=usage)
 
     return weave(function, before, after)
 
@@ -223,12 +223,12 @@ class Region:
             self._end()
 
 
-_told_unknown: Set[Tuple[str, Any]] = set()
+_reported_unknown: Set[Tuple[str, Any]] = set()
 
 
 def _unknown(what: str, pointcut: Any, known: str) -> None:
-    if (what, pointcut) not in _told_unknown:
-        _told_unknown.add((what, pointcut))
+    if (what, pointcut) not in _reported_unknown:
+        _reported_unknown.add((what, pointcut))
         print(
             f"weftline: {what} does not know the pointcut {pointcut!r} and ignores it; known are {known}",
             file=sys.stderr,

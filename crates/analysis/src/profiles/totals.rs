@@ -270,7 +270,7 @@ impl Totals {
             let axis = Axis { origin, end: spans_end, period: DEFAULT_PERIOD };
             return Ok(Totals { records, recorded_singly: 0, axis });
         }
-        let period = period.map_or_else(|| told_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
+        let period = period.map_or_else(|| recorded_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
         let period = period.max(1);
         let last = records.iter().map(|(ids, _)| ids.start).max().unwrap_or(origin);
         // Spans tell when the job ended, unless there are calls after the last of them, or none that lasts.
@@ -347,7 +347,7 @@ fn recorded_singly(
 }
 
 /// The period of records, as processes tell it when they end; the longest where they differ.
-pub(crate) fn told_period(run: &Run) -> Result<Option<i64>> {
+pub(crate) fn recorded_period(run: &Run) -> Result<Option<i64>> {
     const KEY: &str = "\"trace_interval_ms\":";
     let mut filter = Filter::default().with_phases(&span_phases());
     filter.names = Some(std::sync::Arc::new(|name: &str| name == "end"));
@@ -356,8 +356,8 @@ pub(crate) fn told_period(run: &Run) -> Result<Option<i64>> {
             let rest = text(batch, Column::Rest, row);
             let Some((_, after)) = rest.split_once(KEY) else { continue };
             let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
-            let told = digits.parse::<i64>().ok().filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1_000_000));
-            *longest = (*longest).max(told);
+            let period = digits.parse::<i64>().ok().filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1_000_000));
+            *longest = (*longest).max(period);
         }
     };
     let request = Request::of([Column::Phase, Column::Name, Column::Rest]).with(filter);

@@ -16,9 +16,9 @@ pub(crate) fn tell(table: &Table, key: &[u8], value: Argument<'_>) {
     args.put(id(b"name"), Argument::Text(key));
     args.put(id(b"value"), value);
     let now = front::now(table);
-    let told =
+    let head =
         EventHead { kind: EventKind::Meta, name: id(b"CM"), category: id(b"dftracer"), start: now, end: now, id: 0 };
-    front::emit(table, &told, args.as_bytes());
+    front::emit(table, &head, args.as_bytes());
 }
 
 /// # Safety

@@ -72,8 +72,8 @@ impl<'a> Call<'a> {
 
     fn tell(&self, kind: EventKind, id: u64, args: &Args) {
         let now = front::now(self.table);
-        let told = EventHead { kind, name: self.name, category: self.category, start: now, end: now, id };
-        front::emit(self.table, &told, args.as_bytes());
+        let head = EventHead { kind, name: self.name, category: self.category, start: now, end: now, id };
+        front::emit(self.table, &head, args.as_bytes());
     }
 
     /// One end of an async span. Besides the id that no other process has, it tells its number in this one.
@@ -89,8 +89,8 @@ impl<'a> Call<'a> {
         let id = if kind == EventKind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
         let flow = text::name(self.table, b"flow");
         let now = front::now(self.table);
-        let told = EventHead { kind, name: flow, category: flow, start: now, end: now, id };
-        front::emit(self.table, &told, &[]);
+        let head = EventHead { kind, name: flow, category: flow, start: now, end: now, id };
+        front::emit(self.table, &head, &[]);
     }
 }
 

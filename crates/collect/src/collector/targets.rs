@@ -30,7 +30,7 @@ struct Target {
     _end: Option<OwnedFd>,
     last: ClockReading,
     /// By the kernel's record of its end.
-    told_cpu_ns: Option<u64>,
+    reported_cpu_ns: Option<u64>,
 }
 
 /// Whether the kernel tells of ends. It is asked when the first process is followed.
@@ -137,7 +137,7 @@ impl Targets {
         writer.introduce(self.introduction(sampler.identity(), now.real_ns));
         sampler.describe(now.real_ns, writer);
         sampler.sample(now.since(&last), writer)?;
-        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, told_cpu_ns: None });
+        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, reported_cpu_ns: None });
         self.followed += 1;
         self.descriptors.admit(pid);
         Ok(())
@@ -178,11 +178,11 @@ impl Targets {
         self.descriptors.released();
         let at = now.since(&target.last);
         let seen = target.sampler.sample_last(at, writer).is_ok();
-        let told = target.told_cpu_ns.filter(|_| !seen);
-        if let Some(cpu_ns) = told {
+        let reported = target.reported_cpu_ns.filter(|_| !seen);
+        if let Some(cpu_ns) = reported {
             target.sampler.sample_gone(cpu_ns, at, writer);
         }
-        let unseen_ns = if seen || told.is_some() { 0 } else { at.length_ns() };
+        let unseen_ns = if seen || reported.is_some() { 0 } else { at.length_ns() };
         let totals = target.sampler.last_totals();
         let values = [
             ("unseen_ns", Value::Unsigned(unseen_ns)),
@@ -192,10 +192,10 @@ impl Targets {
             ("bytes_unseen_ns", Value::Unsigned(at.length_ns())),
         ];
         // The kernel tells the CPU time alone: what the process read and wrote meanwhile was not seen.
-        let shown = if told.is_some() { 5 } else { 4 };
+        let shown = if reported.is_some() { 5 } else { 4 };
         writer.counter(Subject::Process(pid), "process", "end", at, &values[..shown]);
         writer.forget(pid);
-        if told.is_some() {
+        if reported.is_some() {
             self.told_ends += 1;
         } else if !seen {
             self.unseen_ends += 1;
@@ -212,7 +212,7 @@ impl Targets {
             let by_pid = &mut self.by_pid;
             exits.take(&mut |exit| {
                 if let Some(target) = by_pid.get_mut(&exit.pid) {
-                    target.told_cpu_ns = Some(exit.cpu_ns);
+                    target.reported_cpu_ns = Some(exit.cpu_ns);
                 }
             });
         }

@@ -163,14 +163,14 @@ impl Program {
     }
 
     /// Records one annotation, as much of it as `told` says.
-    pub(crate) fn annotate(&mut self, tid: u32, annotation: &Annotation<'_>, told: Completeness) {
+    pub(crate) fn annotate(&mut self, tid: u32, annotation: &Annotation<'_>, completeness: Completeness) {
         let Annotation { kind, flags, name, category, start, end, id, payload } = *annotation;
         let first = self.slots(tid, thread::annotation_records(payload.len()));
         let event = Event::new(&EventHead { kind, name, category, start, end, id }, payload);
         // SAFETY: `slots` gave these records to us alone.
         unsafe {
             thread::continue_annotation(first, payload);
-            if told == Completeness::Whole {
+            if completeness == Completeness::Whole {
                 thread::begin_annotation(first, &event, payload, flags);
             }
         }

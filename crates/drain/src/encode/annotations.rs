@@ -353,15 +353,15 @@ impl Encoder {
         timeline: &Timeline,
     ) {
         let Some(kind) = EventKind::of_head(record.head) else { return };
-        let (start, end) = self.told.given_times(number).unwrap_or_else(|| {
+        let (start, end) = self.annotations.given_times(number).unwrap_or_else(|| {
             let start = timeline.at(record.start);
             (start, timeline.at(record.end).max(start))
         });
-        let (name_at, category_at) = self.told.heading(arena, kind, record);
+        let (name_at, category_at) = self.annotations.heading(arena, kind, record);
         self.cover(start, end);
         self.sum_up_span(kind, (name_at, category_at), start, end);
 
-        let (lines, texts) = (&mut self.lines, &self.told.texts);
+        let (lines, texts) = (&mut self.lines, &self.annotations.texts);
         let (name, category) = (texts.get(name_at), texts.get(category_at));
         let given = record.extra;
         let mut pair = None;
@@ -385,7 +385,7 @@ impl Encoder {
             EventKind::FlowEnd => lines.flow_end(name, category, pid, tid, start, given),
         };
         let took = |ticks: u64| timeline.at(record.end) - timeline.at(record.end.saturating_sub(ticks));
-        self.told.write_arguments(lines, arena, number, took);
+        self.annotations.write_arguments(lines, arena, number, took);
         lines.finish();
         if kind == EventKind::Meta {
             self.stats.metadata += 1;
@@ -393,7 +393,7 @@ impl Encoder {
         }
         self.stats.events += 1;
         if let Some(id) = pair {
-            let texts = &self.told.texts;
+            let texts = &self.annotations.texts;
             lines.async_end(texts.get(name_at), texts.get(category_at), pid, tid, end, id).finish();
             self.stats.events += 1;
         }
@@ -403,7 +403,7 @@ impl Encoder {
         if name == EMPTY {
             return;
         }
-        let texts = &mut self.told.texts;
+        let texts = &mut self.annotations.texts;
         match kind {
             EventKind::Span | EventKind::AsyncSpan => texts.sum(name, category).add(end - start),
             EventKind::Begin | EventKind::AsyncBegin => texts.sum(name, category).open(start),

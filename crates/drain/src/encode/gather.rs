@@ -29,7 +29,7 @@ impl Encoder {
         }
         let stored = image.arena.records(at);
         let behind = |place| stored?.get(index + 1 + place).filter(|_| index + 1 + place < info.taken);
-        match self.told.gather(&record, behind) {
+        match self.annotations.gather(&record, behind) {
             Some(more) => {
                 records.push(record);
                 1 + more

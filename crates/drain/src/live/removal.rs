@@ -156,15 +156,15 @@ mod tests {
             fs::create_dir(at("run/run.d")).expect("made");
             fs::write(at("run/run.d/n-1-2.live"), "{}").expect("written");
             exchange(place.path());
-            let told = remove(&at("run/.live/n-1-2"), &at("run/run.d/n-1-2.live")).expect(name);
+            let reported = remove(&at("run/.live/n-1-2"), &at("run/run.d/n-1-2.live")).expect(name);
             assert_eq!(fs::read_dir(at("victim/n-1-2")).expect("there").count(), 3, "{name}");
-            match (said, told) {
+            match (said, reported) {
                 (None, None) => assert!(!at("run/.live").exists() && !at("run/run.d/n-1-2.live").exists(), "{name}"),
                 // The pointer stays, for whoever puts it right.
-                (Some(said), Some(told)) => {
-                    assert!(told.contains(said) && at("run/run.d/n-1-2.live").exists(), "{told}");
+                (Some(said), Some(reported)) => {
+                    assert!(reported.contains(said) && at("run/run.d/n-1-2.live").exists(), "{reported}");
                 }
-                (_, told) => panic!("{name}: {told:?}"),
+                (_, reported) => panic!("{name}: {reported:?}"),
             }
         }
     }

@@ -62,7 +62,7 @@ impl Teller {
 }
 
 /// Drains what `tell` told; the events of annotations, the manifest.
-fn told(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
+fn recorded(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
     let drain = drain(run, DrainOptions::default());
@@ -73,13 +73,14 @@ fn told(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
     let trace = read_run(run);
     let process = &outcome.record.processes[0];
     assert_eq!(process.events, count_events(&trace), "metadata does not count");
-    let told = trace.events.into_iter().filter(|event| !["weft", "POSIX", "dftracer"].contains(&event.cat.as_str()));
-    (told.collect(), outcome.record)
+    let recorded =
+        trace.events.into_iter().filter(|event| !["weft", "POSIX", "dftracer"].contains(&event.cat.as_str()));
+    (recorded.collect(), outcome.record)
 }
 
 #[test]
 fn every_kind_has_its_phase() {
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         for kind in EventKind::ALL {
             let payload = teller.payload(&[("n", Argument::Int(kind as i64))]);
             let annotation =
@@ -105,7 +106,7 @@ fn every_kind_has_its_phase() {
 }
 
 fn check_arguments(arguments: &[(&str, Argument<'_>)], expected: &[(&str, Value)]) {
-    let (events, record) = told(|teller| teller.tell(EventKind::Instant, "here", "", arguments));
+    let (events, record) = recorded(|teller| teller.tell(EventKind::Instant, "here", "", arguments));
     let expected: Vec<(String, Value)> =
         expected.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     // NaN is not equal to itself, and all that matters is its text.
@@ -117,7 +118,7 @@ fn check_arguments(arguments: &[(&str, Argument<'_>)], expected: &[(&str, Value)
 /// Times that the program has from elsewhere are told as they are, and are no argument.
 #[test]
 fn times_that_the_program_gives() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         teller.tell(EventKind::Span, "sim", "", &[("", Argument::At(1_000_000, 1_500_007)), ("n", Argument::Int(1))]);
         teller.tell(EventKind::Instant, "sim", "", &[("", Argument::At(0, 0))]);
         teller.tell(EventKind::AsyncSpan, "sim", "", &[("", Argument::At(5_000, 1_000)), ("n", Argument::Int(3))]);
@@ -220,7 +221,7 @@ fn the_last_of_repeated_arguments_counts() {
 
 #[test]
 fn texts_may_be_names_and_durations_ticks() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let name = teller.program.intern(0, b"/not/../a path");
         let ticks = clock::ticks();
         weftline_recorder::sys::nap(3_000_000);
@@ -239,7 +240,7 @@ fn texts_may_be_names_and_durations_ticks() {
 
 #[test]
 fn lost_texts_have_names_that_say_so() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let mut payload = Payload::new();
         payload.add(0, Argument::Int(1));
         payload.add(u32::MAX, Argument::Int(2));
@@ -259,7 +260,7 @@ fn payloads_of_all_lengths_come_back() {
     // So many records that segments end within payloads, at every place.
     let lengths: Vec<usize> = (0..400).chain((400..longest).step_by(37)).chain([longest]).collect();
     let text = |length: usize| (0..length).map(|place| b'a' + (place % 26) as u8).collect::<Vec<u8>>();
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         for length in &lengths {
             teller.tell(EventKind::Instant, "text", "", &[("text", Argument::Text(&text(*length)))]);
         }
@@ -275,7 +276,7 @@ fn payloads_of_all_lengths_come_back() {
 fn the_end_of_a_segment_may_stay_empty() {
     let text = [b'x'; 5 * PER_RECORD];
     for left in 1..8 {
-        let (events, record) = told(|teller| {
+        let (events, record) = recorded(|teller| {
             let path = teller.program.intern(0, b"/data/f");
             reads(&mut teller.program, TID, path, 0, i64::from(RECORDS_PER_SEGMENT - left));
             assert_eq!(teller.program.room(TID), left);
@@ -292,7 +293,7 @@ fn the_end_of_a_segment_may_stay_empty() {
 #[test]
 fn what_a_killed_process_did_not_finish_telling_is_nothing() {
     let text = [b'x'; 100];
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         let payload = teller.payload(&[("text", Argument::Text(&text))]);
         let annotation = teller.annotation(EventKind::Instant, "never", "", &payload);
         teller.tell(EventKind::Instant, "before", "", &[("text", Argument::Text(&text))]);
@@ -307,7 +308,7 @@ fn what_a_killed_process_did_not_finish_telling_is_nothing() {
 
 #[test]
 fn damaged_annotations_are_counted() {
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         let long = Payload::new();
         let annotation = teller.annotation(EventKind::Instant, "damaged", "", &long);
         // Says that its payload goes on behind it; and one that is longer than any can be.
@@ -325,7 +326,7 @@ fn damaged_annotations_are_counted() {
 
 #[test]
 fn only_spans_on_the_stack_can_cross() {
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         teller.span(EventKind::Span, "a", (0, 50_000));
         // Instants and async spans are on no stack, and do not push the spans out of sight.
         for place in 0..100 {
@@ -349,7 +350,7 @@ fn only_spans_on_the_stack_can_cross() {
 #[test]
 fn crossing_is_seen_over_segments_with_long_payloads() {
     let text = [b'x'; 64 * PER_RECORD];
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         teller.span(EventKind::Span, "a", (0, 50_000));
         teller.now += 60_000;
         while teller.program.room(TID) > 65 {
@@ -364,7 +365,7 @@ fn crossing_is_seen_over_segments_with_long_payloads() {
 
 #[test]
 fn annotations_of_a_vfork_child_carry_its_pid() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let payload = Payload::new();
         let annotation = teller.annotation(EventKind::Span, "child's", "", &payload);
         let annotation = Annotation { flags: record_flags::VFORK_CHILD, ..annotation };
@@ -395,9 +396,9 @@ fn the_traces_own_metadata_cannot_be_faked() {
     drop(teller);
     drain.finish().expect("finished");
     let trace = read_run(run);
-    let told = trace.events.iter().filter(|event| event.cat == "app");
-    let told: Vec<(Phase, &str)> = told.map(|event| (event.phase, event.name.as_str())).collect();
-    assert_eq!(told, [(Phase::Metadata, "process_name"), (Phase::Metadata, "model")]);
+    let recorded = trace.events.iter().filter(|event| event.cat == "app");
+    let recorded: Vec<(Phase, &str)> = recorded.map(|event| (event.phase, event.name.as_str())).collect();
+    assert_eq!(recorded, [(Phase::Metadata, "process_name"), (Phase::Metadata, "model")]);
     // Nothing but metadata was told, and it has a file nevertheless.
     let record = record_of(run);
     assert_eq!(record.processes[0].events, 0);

@@ -159,9 +159,9 @@ fn counters_of_others_are_not_told() {
     let live = drain.directory().to_owned();
     want(&control, 0, OTHER);
     drain.poll();
-    for (user, told) in [(0, true), (OTHER, false)] {
+    for (user, allowed) in [(0, true), (OTHER, false)] {
         let program = Program::start_as(&live, std::process::id(), user);
-        assert_eq!(program.arena().may_tell_of(std::process::id()), told, "{user}");
+        assert_eq!(program.arena().may_tell_of(std::process::id()), allowed, "{user}");
         program.vanish();
     }
     drain.finish().expect("finished");

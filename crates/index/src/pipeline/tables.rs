@@ -52,10 +52,10 @@ impl Tables {
             let known = maps.processes[changed as usize];
             self.processes[known as usize].complete(&collector.process_table.processes[changed as usize]);
         }
-        for (file, told) in std::mem::take(&mut collector.process_table.files) {
+        for (file, of_file) in std::mem::take(&mut collector.process_table.files) {
             let known = self.of_files.entry(file).or_default();
-            if !known.contains(&told) {
-                known.push(told);
+            if !known.contains(&of_file) {
+                known.push(of_file);
             }
         }
         for Definition { file, kind, hash, name } in std::mem::take(&mut collector.definitions) {
@@ -104,18 +104,18 @@ impl Tables {
     /// Everything is read: processes whose host is not known are on the one that their file names, and have the rank that it tells.
     pub(crate) fn settle(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.file.is_empty()) {
-            let Some(told) = self.of_files.get(&process.file) else { continue };
+            let Some(notes) = self.of_files.get(&process.file) else { continue };
             process.rank = process.rank.or_else(|| {
-                told.iter().find_map(|told| if let OfFile::Rank(rank) = told { Some(*rank) } else { None })
+                notes.iter().find_map(|of_file| if let OfFile::Rank(rank) = of_file { Some(*rank) } else { None })
             });
-            let name = |told: &OfFile| match told {
+            let name = |of_file: &OfFile| match of_file {
                 OfFile::Host(name) => Some(name.clone()),
                 OfFile::HostHash(hash) => {
                     Some(self.definitions.get(&(DefinitionKind::Host as u8, hash.clone())).unwrap_or(hash).clone())
                 }
                 OfFile::Rank(_) => None,
             };
-            let mut names: Vec<String> = told.iter().filter_map(name).collect();
+            let mut names: Vec<String> = notes.iter().filter_map(name).collect();
             names.sort_unstable();
             names.dedup();
             if let [host] = names.as_slice() {

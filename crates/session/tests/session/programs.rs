@@ -36,7 +36,7 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
                 thread::record(call, 1, 2, &Fields::NONE);
             }
             // A span of the program's own, whatever it calls its category.
-            told(EventKind::Span, "mine", "STDIO", 0, &[]);
+            emit(EventKind::Span, "mine", "STDIO", 0, &[]);
             tell("work", 1);
         }
         "says nothing" => dft(defaults()),
@@ -139,12 +139,12 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
         }
         "is threaded" => {
             dft(defaults());
-            let (told, all) = std::sync::mpsc::channel();
+            let (sender, all) = std::sync::mpsc::channel();
             for thread in 1..=4 {
-                let told = told.clone();
+                let sender = sender.clone();
                 std::thread::spawn(move || {
                     tell("thread", thread);
-                    told.send(()).expect("somebody counts");
+                    sender.send(()).expect("somebody counts");
                     loop {
                         tell("thread", thread);
                     }
@@ -170,10 +170,10 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
         }
         "compact object" => {
             perf(directory, "log-event=compact:log-format=object:log-filename-include=name,pid:name=part", Flavour::C);
-            told(EventKind::Span, "foo", "x.cpp", 0, &[]);
-            told(EventKind::AsyncBegin, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
-            told(EventKind::AsyncEnd, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
-            told(EventKind::FlowStart, "flow", "flow", 100, &[]);
+            emit(EventKind::Span, "foo", "x.cpp", 0, &[]);
+            emit(EventKind::AsyncBegin, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
+            emit(EventKind::AsyncEnd, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
+            emit(EventKind::FlowStart, "flow", "flow", 100, &[]);
         }
         "uses" => {
             perf(directory, "cpu-mem-usage=True", Flavour::Python);
@@ -227,19 +227,19 @@ fn perf(directory: &Path, options: &str, flavour: Flavour) {
 }
 
 fn verbose(depth: u32) {
-    told(EventKind::Begin, "foo", "__main__", 0, &[]);
+    emit(EventKind::Begin, "foo", "__main__", 0, &[]);
     if depth > 1 {
         verbose(depth - 1);
     }
-    told(EventKind::End, "foo", "__main__", 0, &[]);
+    emit(EventKind::End, "foo", "__main__", 0, &[]);
 }
 
 /// A span of a microsecond or so.
 fn tell(name: &str, index: i64) {
-    told(EventKind::Span, name, "app", 0, &[("index", Argument::Int(index))]);
+    emit(EventKind::Span, name, "app", 0, &[("index", Argument::Int(index))]);
 }
 
-fn told(kind: EventKind, name: &str, category: &str, id: u64, arguments: &[(&str, Argument<'_>)]) {
+fn emit(kind: EventKind, name: &str, category: &str, id: u64, arguments: &[(&str, Argument<'_>)]) {
     if let Some(table) = locate::recording() {
         tell_at(kind, name, category, id, front::now(table), arguments);
     }
@@ -254,8 +254,8 @@ fn tell_at(kind: EventKind, name: &str, category: &str, id: u64, start: u64, arg
     }
     let spans = matches!(kind, EventKind::Span | EventKind::AsyncSpan);
     let end = if spans { front::now(table) } else { start };
-    let told = EventHead { kind, name: text(name), category: text(category), start, end, id };
-    front::emit(table, &told, payload.as_bytes());
+    let head = EventHead { kind, name: text(name), category: text(category), start, end, id };
+    front::emit(table, &head, payload.as_bytes());
 }
 
 /// One thread begins and finishes, again and again, while another forks children that exit: no child may wait for a lock whose holder

@@ -122,8 +122,8 @@ pub(super) fn processes(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBa
     let labels = process_labels(&words.dictionary);
     for (id, entries) in by_process(words) {
         // What a process executed last is what it was started for; before that it was its parent's copy.
-        let told = entries.iter().rev().find(|id| !words.dictionary.process(**id).exe.is_empty());
-        let process = words.dictionary.process(*told.unwrap_or(&id));
+        let known = entries.iter().rev().find(|id| !words.dictionary.process(**id).exe.is_empty());
+        let process = words.dictionary.process(*known.unwrap_or(&id));
         let by_thread = of_process(&threads, &entries);
         let mut usage = Usage::default();
         by_thread.values().for_each(|more| usage.join(more));

@@ -30,7 +30,7 @@ fn part(name: &str, expected: &[&str]) -> Finished {
 }
 
 fn check(finished: &Finished, expected: &[&str]) {
-    let (mut seen, mut expected) = (told(&finished.trace), expected.to_vec());
+    let (mut seen, mut expected) = (annotations_of(&finished.trace), expected.to_vec());
     seen.sort();
     expected.sort_unstable();
     assert_eq!(seen, expected, "in {}", finished.run.display());
@@ -48,7 +48,7 @@ fn is_about_process(event: &Event) -> bool {
 }
 
 /// Every annotation in one line: `X app outer items=2`.
-fn told(trace: &Trace) -> Vec<String> {
+fn annotations_of(trace: &Trace) -> Vec<String> {
     trace.events.iter().filter(|event| is_annotation(event)).map(line).collect()
 }
 

@@ -116,7 +116,7 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
 impl Trial {
     /// What happened, for a failing test; `again` is the command that repeats it. Runs are made anew then, so that the same choices may meet other bytes:
     /// the place that was kept has those that failed.
-    pub fn told(&self, again: &str) -> String {
+    pub fn description(&self, again: &str) -> String {
         format!(
             "{}\n  run: {}\n  commands: {}\n  kept in {}\n  again: WEFT_TEST_SEED={} {again}",
             self.fault.as_deref().unwrap_or("all is well"),

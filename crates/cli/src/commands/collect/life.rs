@@ -161,14 +161,14 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     if args.json {
         std::io::stdout().write_all(line.as_bytes())?;
     } else if !args.quiet {
-        let told: serde_json::Value = serde_json::from_str(&line).context("the collector said something else")?;
-        let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+        let status: serde_json::Value = serde_json::from_str(&line).context("the collector said something else")?;
+        let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         writeln!(
             std::io::stderr(),
             "weft: process {} is sampling the host and {} every {} ms into {}; `weft collect --stop -o {}` ends it",
-            told["pid"],
+            status["pid"],
             text("mode"),
-            told["interval_ms"],
+            status["interval_ms"],
             text("file"),
             run.display()
         )?;

@@ -102,8 +102,8 @@ fn a_forged_page_changes_no_answer() {
 fn any_run_directory_is_read_without_harm() {
     let first = Random::new().seed;
     let found = trial::search(first, seconds(), SHOWN, product(), &seeds::all(), &verbs(), Path::new("/dev/shm"));
-    let told: Vec<String> = found.failed.iter().map(|trial| trial.told(AGAIN)).collect();
-    assert!(told.is_empty(), "{} of {} trials failed:\n{}", told.len(), found.trials, told.join("\n"));
+    let failures: Vec<String> = found.failed.iter().map(|trial| trial.description(AGAIN)).collect();
+    assert!(failures.is_empty(), "{} of {} trials failed:\n{}", failures.len(), found.trials, failures.join("\n"));
     assert!(found.trials > 1, "no time for more than one trial");
 }
 
@@ -117,10 +117,10 @@ fn the_pointer_that_deleted_is_found() {
     let found = trial::search(first, Duration::from_secs(60), 1, &old, &seeds, &verbs, Path::new("/dev/shm"));
     let [trial] = &found.failed[..] else { panic!("not found in {} trials from seed {first}", found.trials) };
     let fault = trial.fault.as_deref().unwrap_or_default();
-    assert!(fault.contains("changed outside the run"), "{}", trial.told(AGAIN));
+    assert!(fault.contains("changed outside the run"), "{}", trial.description(AGAIN));
     // The same number over the same runs is the same trial.
     let again = trial::try_once(trial.seed, &old, &seeds, &verbs, Path::new("/dev/shm"));
-    assert!(again.fault.is_some(), "{}", trial.told(AGAIN));
+    assert!(again.fault.is_some(), "{}", trial.description(AGAIN));
     // It may have removed the whole place.
     for place in [&trial.place, &again.place].into_iter().flatten().filter(|place| place.exists()) {
         fs::remove_dir_all(place).expect("a sandbox of this test");
