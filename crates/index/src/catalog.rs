@@ -211,8 +211,8 @@ impl Catalog {
     /// Reads the catalog of an index directory; nothing when there is none that can be used.
     pub fn read(directory: &Path) -> Option<Catalog> {
         let text = files::read(&directory.join(FILE)).ok()?;
-        let (text, said) = text.trim_ascii_end().split_last_chunk::<SUM>()?;
-        if sum_line(text) != *said {
+        let (text, sum) = text.trim_ascii_end().split_last_chunk::<SUM>()?;
+        if sum_line(text) != *sum {
             return None;
         }
         let catalog: Catalog = serde_json::from_slice(text).ok()?;

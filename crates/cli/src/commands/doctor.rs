@@ -94,9 +94,9 @@ fn loads() -> Option<Finding> {
     Some(if output.status.success() && output.stderr.is_empty() {
         Finding::Good("the loader of this system takes it".into())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
-            format!("the loader of this system refuses it: {said}"),
+            format!("the loader of this system refuses it: {stderr}"),
             "build weft on this system or on an older one (docs/build.md)",
         )
     })
@@ -113,9 +113,9 @@ fn trial() -> Option<Finding> {
     Some(if events > 0 {
         Finding::Good("a trial run of /bin/true was traced".into())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
-            format!("a trial run of /bin/true left no events {said}"),
+            format!("a trial run of /bin/true left no events {stderr}"),
             "weft and its library must be of one build: install both anew",
         )
     })

@@ -87,13 +87,13 @@ mod tests {
             ("other phases", |group| group.phases = u16::MAX),
             ("durations", |group| group.late.push((10, 1))),
         ];
-        for (said, forge) in cases {
+        for (expected, forge) in cases {
             let mut group = good();
             forge(&mut group);
             let found = check(&Meta { groups: vec![good(), group], processes: Vec::new() });
-            match said {
+            match expected {
                 "" => assert_eq!(found, Ok(())),
-                said => assert!(found.as_ref().is_err_and(|what| what.contains(said)), "{said}: {found:?}"),
+                expected => assert!(found.as_ref().is_err_and(|what| what.contains(expected)), "{expected}: {found:?}"),
             }
         }
     }

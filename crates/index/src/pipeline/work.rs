@@ -240,14 +240,14 @@ impl<'a, S: Sink> Worker<'a, S> {
         let place = Place::File(member.at);
         let (before, image) = (self.seen.events, image_of(text));
         self.text(text, Place::Member { member: member.at, text: 0 }, true);
-        let (found, said) = (self.seen.events - before, u64::from(member.header.count));
+        let (found, announced) = (self.seen.events - before, u64::from(member.header.count));
         if member.torn {
-            let note = format!("{found} of {said} events could be read, {} bytes of text", text.len());
+            let note = format!("{found} of {announced} events could be read, {} bytes of text", text.len());
             self.seen.damage.add(place, What::TornMember, member.bytes.len() as u64, note);
             return;
         }
-        if found != said {
-            self.seen.damage.add(place, What::WrongCount, 0, format!("{said} announced, {found} found"));
+        if found != announced {
+            self.seen.damage.add(place, What::WrongCount, 0, format!("{announced} announced, {found} found"));
         }
         self.seen.sequences.note(&image, member.header.seq, member.at);
     }

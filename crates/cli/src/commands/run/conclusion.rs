@@ -101,12 +101,12 @@ pub(super) fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, ter
             .unwrap_or_else(|| run.display().to_string()),
     };
     let judgement = verdict(run, &record);
-    let said = match &judgement {
+    let judged = match &judgement {
         Judgement::Judged(verdict) => (Some(&**verdict), None),
         Judgement::Unjudged(why) => (None, Some(why.as_str())),
         Judgement::Nothing => (None, None),
     };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], said, opening::width(), paint);
+    let text = summary::text(&shown, rundir::size_of(run), &[record], judged, opening::width(), paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }
 
