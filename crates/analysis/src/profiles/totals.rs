@@ -30,7 +30,7 @@ pub(crate) struct Axis {
 
 /// Calls `from..to` of a record that are in a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BucketCalls {
     pub(crate) bucket: u32,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -50,12 +50,12 @@ impl Axis {
     }
 
     /// Which calls of a record are in which bucket. What lies before the origin is in the first.
-    pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<Part> {
+    pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<BucketCalls> {
         let width = width.max(1);
         let bucket = |time: i64| time.saturating_sub(self.origin).div_euclid(width).max(0);
         if !self.spreads(width) {
             let middle = start.saturating_add(self.period / 2);
-            return vec![Part { bucket: bucket(middle) as u32, from: 0, to: calls }];
+            return vec![BucketCalls { bucket: bucket(middle) as u32, from: 0, to: calls }];
         }
         let (from, to) = self.range(start);
         let (length, all) = (i128::from(to) - i128::from(from), i128::from(calls));
@@ -68,7 +68,7 @@ impl Axis {
             let end = i128::from(self.origin) + (i128::from(bucket) + 1) * i128::from(width);
             let behind = 2 * all * (end - i128::from(from)) - length;
             let next = (behind + 2 * length - 1).div_euclid(2 * length).clamp(call + 1, all);
-            parts.push(Part { bucket: bucket as u32, from: call as u64, to: next as u64 });
+            parts.push(BucketCalls { bucket: bucket as u32, from: call as u64, to: next as u64 });
             call = next;
         }
         parts
