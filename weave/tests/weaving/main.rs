@@ -243,7 +243,10 @@ fn wrong_options_stop_the_compiler() {
             let output =
                 command.args(["-mllvm", option, "-c", "-o", "/dev/null"]).arg(&source).output().expect("clang");
             let printed = String::from_utf8_lossy(&output.stderr);
-            assert!(!output.status.success() && printed.contains("error: ") && printed.contains(part), "{option}: {printed}");
+            assert!(
+                !output.status.success() && printed.contains("error: ") && printed.contains(part),
+                "{option}: {printed}"
+            );
         };
         check("-weft-weave-abi=caliper", "-weft-weave-abi is weft or perfflow, not \"caliper\"");
         check("-weft-weave-rules=/no/such/file", "/no/such/file");
