@@ -18,7 +18,7 @@ pub(crate) const ALL: &[(&str, Case)] = &[
     ("a_program_leaves_its_file", a_program_leaves_its_file),
     ("plain_text_without_compression", plain_text_without_compression),
     ("categories_are_left_out", categories_are_left_out),
-    ("nothing_told_leaves_nothing", nothing_recorded_leaves_nothing),
+    ("nothing_recorded_leaves_nothing", nothing_recorded_leaves_nothing),
     ("sessions_follow_each_other", sessions_follow_each_other),
     ("what_records_already_is_joined", what_records_already_is_joined),
     ("the_next_program_publishes_what_a_killed_one_left", the_next_program_publishes_what_a_killed_one_left),
