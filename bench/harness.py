@@ -1,4 +1,4 @@
-"""What the command of every benchmark has: its options, words on the way, the facts above its table, and its exit status."""
+"""What the command of every benchmark has: its options, words on the way, the metadata above its table, and its exit status."""
 
 import argparse
 import os
@@ -56,12 +56,12 @@ class Occasion:
     def __init__(self) -> None:
         self.day, self.load = time.strftime("%Y-%m-%d", time.gmtime()), os.getloadavg()[0]
 
-    def told(self, what: str) -> str:
+    def description(self, what: str) -> str:
         """At the end, with what was repeated how often."""
         return f"{self.day}, {what}, load average {self.load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
 
 
-def facts(weft: Path) -> dict[str, str]:
+def metadata(weft: Path) -> dict[str, str]:
     if not weft.exists():
         raise measure.Failed(f"{weft} is not there; `make build` makes it")
     return {**table.machine(), "weft": measure.run([str(weft), "--version"]).output.strip()}

@@ -54,8 +54,8 @@ def run_apart(command: list[str], into: Path, directory: Path, limit_s: float) -
     What it prints goes to the file `into`, what it says to one beside it; it starts in `directory`. It leads a session, so that
     its whole family can be stopped.
     """
-    told = into.with_suffix(".err")
-    with into.open("wb") as output, told.open("wb") as errors:
+    stderr = into.with_suffix(".err")
+    with into.open("wb") as output, stderr.open("wb") as errors:
         process = subprocess.Popen(command, stdout=output, stderr=errors, cwd=directory, start_new_session=True)
         stopped = threading.Event()
 
@@ -71,7 +71,7 @@ def run_apart(command: list[str], into: Path, directory: Path, limit_s: float) -
     if stopped.is_set():
         raise Failed(f"stopped after {limit_s:.0f} s")
     if process.returncode != 0:
-        raise Failed(f"exit status {process.returncode}: {last_words(told, into)}")
+        raise Failed(f"exit status {process.returncode}: {last_words(stderr, into)}")
     return Cost(round((usage.ru_utime + usage.ru_stime) * 1e9), "", usage.ru_maxrss * 1024)
 
 

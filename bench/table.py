@@ -132,8 +132,8 @@ def lines_of(path: str) -> list[str]:
         return []
 
 
-def report(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
-    parts = ["".join(f"- {name}: {value}\n" for name, value in facts.items()), markdown(layout, rows)]
+def report(layout: Layout, rows: list[Row], metadata: dict[str, str], notes: list[str]) -> str:
+    parts = ["".join(f"- {name}: {value}\n" for name, value in metadata.items()), markdown(layout, rows)]
     if judged := verdicts(layout, rows):
         parts.append(judged + "\n")
     if notes:
@@ -141,9 +141,9 @@ def report(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[s
     return "\n".join(parts)
 
 
-def as_json(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str]) -> str:
+def as_json(layout: Layout, rows: list[Row], metadata: dict[str, str], notes: list[str]) -> str:
     listed = [{**asdict(row), "reached": row.reached, "ratio": row.ratio(layout.incumbent)} for row in rows]
-    return json.dumps({"machine": facts, "rows": listed, "notes": notes}, indent=1) + "\n"
+    return json.dumps({"machine": metadata, "rows": listed, "notes": notes}, indent=1) + "\n"
 
 
 def update(marker: str, document: Path, text: str) -> None:
@@ -154,10 +154,10 @@ def update(marker: str, document: Path, text: str) -> None:
     document.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
 
 
-def publish(layout: Layout, rows: list[Row], facts: dict[str, str], notes: list[str], results: Path, document: Path | None) -> None:
+def publish(layout: Layout, rows: list[Row], metadata: dict[str, str], notes: list[str], results: Path, document: Path | None) -> None:
     """Prints the report, writes all samples to `results`, and puts the report into a document if there is one."""
-    text = report(layout, rows, facts, notes)
+    text = report(layout, rows, metadata, notes)
     print(text)
-    results.write_text(as_json(layout, rows, facts, notes))
+    results.write_text(as_json(layout, rows, metadata, notes))
     if document:
         update(layout.marker, document, text)

@@ -97,7 +97,7 @@ class Groups(unittest.TestCase):
         for name, group in (
             ("deflate_decompress_bmi2", "inflate"),
             ("weftline_index::inflate::Inflater::member", "inflate"),
-            ("<weftline_format::view::Members as core::iter::traits::iterator::Iterator>::next", "scan"),
+            ("<weftline_format::view::Fields as core::iter::traits::iterator::Iterator>::next", "scan"),
             ("weftline_index::dictionary::Strings::intern", "rows"),
             ("weftline_index::part::write::Writer::group", "encode and pack"),
             ("weftline_index::part::page::Decoder::column", "read pages"),

@@ -154,13 +154,13 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def facts_of(options: argparse.Namespace) -> dict[str, str]:
-    facts = harness.facts(options.weft)
-    facts["traces"] = (
+def metadata_of(options: argparse.Namespace) -> dict[str, str]:
+    metadata = harness.metadata(options.weft)
+    metadata["traces"] = (
         f"{options.events:,} events each; *multi* and *single* are the same text in gzip members of 1 MiB and in one, level 6; *plain* is that text; "
         "*run* is the same job as `weft run` writes it; *fake* is made by dftracer_gen_fake_trace"
     )
-    return facts
+    return metadata
 
 
 NOTES = [
@@ -175,7 +175,7 @@ NOTES = [
 
 def profile(options: argparse.Namespace) -> int:
     """Where the time goes, in a table of its own."""
-    occasion, facts = harness.Occasion(), harness.facts(options.weft)
+    occasion, metadata = harness.Occasion(), harness.metadata(options.weft)
     if options.profile is True:
         directory = options.work / f"generated-{instructions.EVENTS}"
         trace = traces.generated(options.generator, directory, instructions.EVENTS, ("run",))[0]
@@ -187,11 +187,11 @@ def profile(options: argparse.Namespace) -> int:
     say(f"instructions of {events:,} events")
     copy = instructions.copied(run, options.work / "profiled")
     found = instructions.profiles(options.weft, copy, harness.emptied(options.work / "scratch"), options.limit)
-    facts["trace"] = f"{events:,} events, {origin}"
-    facts["run"] = occasion.told("one thread under callgrind")
-    text = instructions.report(found, events, facts)
+    metadata["trace"] = f"{events:,} events, {origin}"
+    metadata["run"] = occasion.description("one thread under callgrind")
+    text = instructions.report(found, events, metadata)
     print(text)
-    options.json.with_stem(f"{options.json.stem}-profile").write_text(instructions.as_json(found, events, facts))
+    options.json.with_stem(f"{options.json.stem}-profile").write_text(instructions.as_json(found, events, metadata))
     if options.update:
         table.update(instructions.MARKER, options.update, text)
     return 0
@@ -203,18 +203,18 @@ def main() -> int:
     os.environ.setdefault("USER", "bench")
     if options.profile:
         return profile(options)
-    facts, bench = facts_of(options), Bench(options)
+    metadata, bench = metadata_of(options), Bench(options)
     measurements = bench.measurements()
     if options.prepare:
         return 0
     found = bench.run_all(measurements, options.repeats)
     scaling = bench.scaling()
-    facts["run"] = occasion.told(f"{options.repeats} interleaved rounds")
+    metadata["run"] = occasion.description(f"{options.repeats} interleaved rounds")
     groups = {result.rows for result in found if result.task == tools.GROUPS and result.trace != "fake" and result.rows}
     notes = [*NOTES, *(f"1 s, cat, name, pid, file: {rows:,} groups" for rows in sorted(groups))]
-    text = results.report(found, scaling, facts, notes)
+    text = results.report(found, scaling, metadata, notes)
     print(text)
-    options.json.write_text(results.as_json(found, scaling, facts, notes))
+    options.json.write_text(results.as_json(found, scaling, metadata, notes))
     if options.update:
         table.update(MARKER, options.update, text)
     return harness.status(options, any(bar.verdict != "reached" for bar in results.bars(found, scaling)))

@@ -183,12 +183,12 @@ def shortened(name: str) -> str:
     return "::".join(name.split("::")[-2:])
 
 
-def report(found: dict[str, Profile], events: int, facts: dict[str, str]) -> str:
-    told = "".join(f"- {name}: {value}\n" for name, value in facts.items())
-    return "\n".join([told, table_of(found, events), "".join(f"- {note}\n" for note in notes_on(found))])
+def report(found: dict[str, Profile], events: int, metadata: dict[str, str]) -> str:
+    heading = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
+    return "\n".join([heading, table_of(found, events), "".join(f"- {note}\n" for note in notes_on(found))])
 
 
-def as_json(found: dict[str, Profile], events: int, facts: dict[str, str]) -> str:
+def as_json(found: dict[str, Profile], events: int, metadata: dict[str, str]) -> str:
     """All functions, with their own instructions and their group."""
     listed = {
         what: {
@@ -200,4 +200,4 @@ def as_json(found: dict[str, Profile], events: int, facts: dict[str, str]) -> st
         }
         for what, profile in found.items()
     }
-    return json.dumps({"machine": facts, "events": events, "profiles": listed}, indent=1) + "\n"
+    return json.dumps({"machine": metadata, "events": events, "profiles": listed}, indent=1) + "\n"

@@ -229,18 +229,18 @@ def scaling_table(scaling: list[list[Result]]) -> str:
     return padded(heading, lines, 2) if lines else ""
 
 
-def report(results: list[Result], scaling: list[list[Result]], facts: dict[str, str], notes: list[str]) -> str:
+def report(results: list[Result], scaling: list[list[Result]], metadata: dict[str, str], notes: list[str]) -> str:
     judged = padded(["bar", "measured", "demanded", ""], [bar.cells() for bar in bars(results, scaling)], 1)
-    told = "".join(f"- {name}: {value}\n" for name, value in facts.items())
-    parts = [told, judged, speeds(results), windows(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
+    heading = "".join(f"- {name}: {value}\n" for name, value in metadata.items())
+    parts = [heading, judged, speeds(results), windows(results), sizes(results), scaling_table(scaling), "".join(f"- {note}\n" for note in notes)]
     return "\n".join(part for part in parts if part)
 
 
-def as_json(results: list[Result], scaling: list[list[Result]], facts: dict[str, str], notes: list[str]) -> str:
+def as_json(results: list[Result], scaling: list[list[Result]], metadata: dict[str, str], notes: list[str]) -> str:
     def listed(some: list[Result]) -> list[dict]:
         return [{**asdict(result), "speed": result.speed, "index_share": result.index_share} for result in some]
 
     judged = [{**asdict(bar), "verdict": bar.verdict.strip("*")} for bar in bars(results, scaling)]
     steps = [listed(step) for step in scaling]
-    document = {"machine": facts, "bars": judged, "results": listed(results), "scaling": steps, "notes": notes}
+    document = {"machine": metadata, "bars": judged, "results": listed(results), "scaling": steps, "notes": notes}
     return json.dumps(document, indent=1) + "\n"

@@ -148,11 +148,11 @@ def with_drop_ins(options: argparse.Namespace, python: Path) -> Path:
     return interpreter
 
 
-def measure_spans(options: argparse.Namespace, facts: dict[str, str]) -> tuple[list[table.Row], list[str]]:
+def measure_spans(options: argparse.Namespace, metadata: dict[str, str]) -> tuple[list[table.Row], list[str]]:
     bench = Bench(options)
     in_c = measure.compile_with_weft(HERE / "weft_scope.c", options.work / "weft_scope", options.weft)
     chosen, versions, missing = recorders.prepare(options.work, options.weft, in_c, options.size)
-    facts["peers"] = ", ".join(f"{title} {version}" for title, version in versions.items()) or "none"
+    metadata["peers"] = ", ".join(f"{title} {version}" for title, version in versions.items()) or "none"
     with contextlib.ExitStack() as running:
         for recorder in [recorder for recorder in chosen if isinstance(recorder, recorders.Lttng)]:
             try:
@@ -164,8 +164,8 @@ def measure_spans(options: argparse.Namespace, facts: dict[str, str]) -> tuple[l
     return bench.rows, [*missing, *notes]
 
 
-def measure_python(options: argparse.Namespace, facts: dict[str, str]) -> tuple[list[table.Row], list[str]]:
-    facts["incumbents"] = ", ".join((HERE / "requirements.txt").read_text().split()[-3:])
+def measure_python(options: argparse.Namespace, metadata: dict[str, str]) -> tuple[list[table.Row], list[str]]:
+    metadata["incumbents"] = ", ".join((HERE / "requirements.txt").read_text().split()[-3:])
     bench = Bench(options)
     present = make.pythons()
     for version in options.pythons.split(","):
@@ -190,10 +190,10 @@ def main() -> int:
     for part, layout, measure_part in (("spans", SPANS, measure_spans), ("python", PYTHON, measure_python)):
         if part not in options.parts:
             continue
-        facts, occasion = harness.facts(options.weft), harness.Occasion()
-        rows, notes = measure_part(options, facts)
-        facts["run"] = occasion.told(f"{options.repeats} interleaved repeats")
-        table.publish(layout, rows, facts, notes, options.json.with_stem(f"{options.json.stem}-{part}"), options.update)
+        metadata, occasion = harness.metadata(options.weft), harness.Occasion()
+        rows, notes = measure_part(options, metadata)
+        metadata["run"] = occasion.description(f"{options.repeats} interleaved repeats")
+        table.publish(layout, rows, metadata, notes, options.json.with_stem(f"{options.json.stem}-{part}"), options.update)
         missed |= table.missed(rows)
     return harness.status(options, missed)
 

@@ -271,12 +271,12 @@ def parse() -> argparse.Namespace:
 
 
 def configure(options: argparse.Namespace) -> tuple[list[tracers.Untraced], dict[str, str]]:
-    """The tracers asked for, made ready, and the facts that the report states about them."""
+    """The tracers asked for, made ready, and the metadata that the report states about them."""
     chosen = ["untraced", *(name for name in options.only.split(",") if name != "untraced")]
     if "calls" not in options.parts:
         chosen = ["untraced", "weft"]
     made: list[tracers.Untraced] = []
-    facts = harness.facts(options.weft)
+    metadata = harness.metadata(options.weft)
     for name in chosen:
         if name == "untraced":
             made.append(tracers.Untraced())
@@ -287,16 +287,16 @@ def configure(options: argparse.Namespace) -> tuple[list[tracers.Untraced], dict
             requirements = HERE / "requirements.txt"
             harness.venv(venv, requirements)
             made.append(tracers.Dftracer.in_venv(venv))
-            facts["DFTracer"] = requirements.read_text().splitlines()[-1] + ", preloaded, DFTRACER_INC_METADATA=1"
+            metadata["DFTracer"] = requirements.read_text().splitlines()[-1] + ", preloaded, DFTRACER_INC_METADATA=1"
         elif name == "strace":
             made.append(tracers.Strace())
-            facts["strace"] = (
+            metadata["strace"] = (
                 measure.run(["strace", "--version"]).output.splitlines()[0]
                 + f", -f -o, {tracers.Strace.share:.0%} of the calls"
             )
         else:
             sys.exit(f"bench.py: no tracer named {name}")
-    return made, facts
+    return made, metadata
 
 
 def main() -> int:
@@ -304,7 +304,7 @@ def main() -> int:
     lap_rows: list[table.Row] = []
     lap_notes: list[str] = []
     occasion = harness.Occasion()
-    configurations, facts = configure(options)
+    configurations, metadata = configure(options)
     bench = Bench(options, configurations)
     try:
         if "calls" in options.parts:
@@ -314,13 +314,13 @@ def main() -> int:
     finally:
         bench.close()
     if "calls" in options.parts:
-        facts["run"] = occasion.told(f"{options.calls:,} calls, {options.repeats} interleaved repeats")
-        table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json, options.update)
+        metadata["run"] = occasion.description(f"{options.calls:,} calls, {options.repeats} interleaved repeats")
+        table.publish(LAYOUT, bench.rows, metadata, bench.notes, options.json, options.update)
     if "laps" in options.parts:
-        facts = {name: value for name, value in facts.items() if name not in ("DFTracer", "strace")}
-        facts["run"] = occasion.told(f"{options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats")
+        metadata = {name: value for name, value in metadata.items() if name not in ("DFTracer", "strace")}
+        metadata["run"] = occasion.description(f"{options.laps} laps of {laps.RECORDS:,} records, {options.lap_repeats} interleaved repeats")
         results = options.json.with_stem(options.json.stem + "-laps")
-        table.publish(laps.LAYOUT, lap_rows, facts, lap_notes, results, options.update)
+        table.publish(laps.LAYOUT, lap_rows, metadata, lap_notes, results, options.update)
     return harness.status(options, table.missed([*bench.rows, *lap_rows]))
 
 

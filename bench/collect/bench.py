@@ -34,7 +34,7 @@ WORKING = "while True: time.sleep(0.05)"
 IDLE = "time.sleep(86400)"
 
 
-class Crowd:
+class Processes:
     """Processes that do little or nothing, gone with the block."""
 
     def __init__(self, count: int, name: str = NAME, does: str = IDLE):
@@ -54,7 +54,7 @@ class Crowd:
         self.parent = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pids = [int(pid) for pid in self.parent.stdout.readline().split()]
 
-    def __enter__(self) -> "Crowd":
+    def __enter__(self) -> "Processes":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,9 +101,9 @@ class Bench:
         shutil.rmtree(place, ignore_errors=True)
         return place
 
-    def weft(self, name: str, *wishes: str) -> tuple[subprocess.Popen, Path]:
+    def weft(self, name: str, *arguments: str) -> tuple[subprocess.Popen, Path]:
         run = self.place(name)
-        command = [str(self.options.weft), "collect", "-q", "--interval", f"{INTERVAL_MS}ms", "-o", str(run), *wishes]
+        command = [str(self.options.weft), "collect", "-q", "--interval", f"{INTERVAL_MS}ms", "-o", str(run), *arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL), run
 
     def python(self, how: str, seconds: float) -> subprocess.Popen:
@@ -114,17 +114,17 @@ class Bench:
         process.terminate()
         process.wait()
 
-    def compare(self, what: str, workload: str, wishes: list[str], how: str, bar: float | None) -> None:
+    def compare(self, what: str, workload: str, arguments: list[str], how: str, bar: float | None) -> None:
         """Both samplers side by side over the same time, several times; medians."""
         seconds = self.options.seconds
         samples: dict[str, list[float]] = {"weft": [], "python": []}
         sizes = []
         for _ in range(self.options.repeats):
-            ours, run = self.weft("run", *wishes)
+            ours, run = self.weft("run", *arguments)
             samples["weft"].append(share(ours, seconds))
             self.stop(ours)
             if ours.returncode != 0:
-                raise measure.Failed(f"weft collect {' '.join(wishes)}: exit status {ours.returncode}")
+                raise measure.Failed(f"weft collect {' '.join(arguments)}: exit status {ours.returncode}")
             ticks = json.loads(next(run.glob("run.d/*.json")).read_text())["samples"]["ticks"]
             sizes.append(sum(file.stat().st_size for file in run.glob("*.samples.pfw.gz")) / ticks)
             theirs = self.python(how, SETTLE_S + seconds + 2)
@@ -134,28 +134,28 @@ class Bench:
         self.rows.append(table.Row(what, workload, f"{INTERVAL_MS} ms", values, bar, 3, samples))
         self.notes.append(f"{workload}: weft's file grows by {measure.median(sizes):,.0f} bytes per tick")
 
-    def compare_four(self, what: str, workload: str, four: Crowd, bar: float | None) -> None:
+    def compare_four(self, what: str, workload: str, four: Processes, bar: float | None) -> None:
         """Without the host, as Tracekit samples them, and with it."""
-        wishes = [word for pid in four.pids for word in ("--tree", str(pid))]
+        arguments = [word for pid in four.pids for word in ("--tree", str(pid))]
         pids = ",".join(map(str, four.pids))
-        self.compare(what, workload, [*wishes, "--no-host"], f"only:{pids}", bar)
-        self.compare(what, f"{workload} and the host", wishes, pids, None)
+        self.compare(what, workload, [*arguments, "--no-host"], f"only:{pids}", bar)
+        self.compare(what, f"{workload} and the host", arguments, pids, None)
 
     def cost(self) -> None:
         what = "CPU, % of a core"
-        with Crowd(4, does=WORKING) as four:
+        with Processes(4, does=WORKING) as four:
             say("4 followed processes")
             self.compare_four(what, "4 processes", four, 0.10)
             others = max(0, 130 - sum(name.isdigit() for name in os.listdir("/proc")))
-            with Crowd(others, "bench-other"):
+            with Processes(others, "bench-other"):
                 say("a pattern over 130 processes")
                 pattern = f"^{NAME}$"
-                wishes = ["--match", pattern, "--no-host"]
-                self.compare(what, "a pattern over 130 processes", wishes, f"only:/{pattern}", 0.30)
-        with Crowd(4) as four:
+                arguments = ["--match", pattern, "--no-host"]
+                self.compare(what, "a pattern over 130 processes", arguments, f"only:/{pattern}", 0.30)
+        with Processes(4) as four:
             say("4 idle processes")
             self.compare_four(what, "4 idle processes", four, None)
-        with Crowd(1000) as many:
+        with Processes(1000) as many:
             say("1,000 idle processes")
             tree = ["--tree", str(many.parent.pid)]
             self.compare(what, "1,000 idle processes and the host", tree, ",".join(map(str, many.pids)), None)
@@ -170,7 +170,7 @@ class Bench:
         samples: dict[str, dict[str, list[float]]] = {what: {"weft": [], "timerfd": []} for what, *_ in kinds}
         for _ in range(self.options.repeats):
             say(f"{ticks} ticks with all cores busy")
-            with Busy(), Crowd(4) as four:
+            with Busy(), Processes(4) as four:
                 ours, run = self.weft("busy", *(word for pid in four.pids for word in ("--tree", str(pid))))
                 command = [str(timer), str(INTERVAL_MS * 1_000_000), str(ticks)]
                 bare = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -230,12 +230,12 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options, occasion = parse(), harness.Occasion()
     bench = Bench(options)
-    facts = harness.facts(options.weft)
+    metadata = harness.metadata(options.weft)
     bench.cost()
     bench.accuracy()
-    facts["run"] = occasion.told(f"{options.repeats} repeats of {options.seconds:g} s")
+    metadata["run"] = occasion.description(f"{options.repeats} repeats of {options.seconds:g} s")
     bench.notes.append("Tracekit's collector, measured before on such a machine: 0.20–0.27 % for 4 processes without the host, 1.5 % for a pattern over 131 processes, p99 interval 263 ms at 200")
-    table.publish(LAYOUT, bench.rows, facts, bench.notes, options.json, options.update)
+    table.publish(LAYOUT, bench.rows, metadata, bench.notes, options.json, options.update)
     return harness.status(options, table.missed(bench.rows))
 
 

@@ -84,19 +84,19 @@ def rows(options: argparse.Namespace, weft: Path, prefix: Path, clang: str) -> l
 
 def main() -> int:
     options, occasion = parse(), harness.Occasion()
-    facts = harness.facts(options.weft)
+    metadata = harness.metadata(options.weft)
     prefix = options.work / "prefix"
     measure.run([str(ROOT / "tools/install.sh"), str(options.weft), str(prefix)])
     clangs = options.clangs.split(",")
     measured = [row for clang in clangs for row in rows(options, prefix / "bin/weft", prefix, clang)]
     for compiler in (*clangs, "gcc"):
-        facts[compiler] = measure.run([compiler, "--version"]).output.splitlines()[0]
-    facts["run"] = occasion.told(f"{options.repeats} interleaved repeats")
+        metadata[compiler] = measure.run([compiler, "--version"]).output.splitlines()[0]
+    metadata["run"] = occasion.description(f"{options.repeats} interleaved repeats")
     notes = [
         "the hooks of -finstrument-functions look their function up by its address and keep a stack (hooks.c); woven code has both at hand",
         "off, woven code makes two loads and two branches, which a processor does beside the call itself: near 0 means that, not that nothing was woven",
     ]
-    table.publish(LAYOUT, measured, facts, notes, options.json, options.update)
+    table.publish(LAYOUT, measured, metadata, notes, options.json, options.update)
     return harness.status(options, table.missed(measured))
 
 

@@ -105,7 +105,7 @@ def select(events, **wanted):
     return [event for event in events if all(event.get(key) == value for key, value in wanted.items())]
 
 
-def told(events, *categories):
+def annotations_of(events, *categories):
     """Spans and lives of these categories as `(category, name, arguments)`, in the order in which they began."""
     spans = [event for event in events if event["ph"] in ("X", "b") and event["cat"] in categories]
     return [(event["cat"], event["name"], event.get("args", {})) for event in spans]

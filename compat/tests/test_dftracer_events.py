@@ -2,7 +2,7 @@
 
 import pytest
 import weftline
-from support import select, told
+from support import annotations_of, select
 
 HEAD = """
     from dftracer.python import *
@@ -264,10 +264,10 @@ def test_events_are_told(case, runner):
     body, expected = CASES[case]
     runner.dftracer(textwrap.dedent(HEAD) + textwrap.dedent(body))
     events = runner.events()
-    assert told(events, *{row[0] for row in expected}, "off") == expected
+    assert annotations_of(events, *{row[0] for row in expected}, "off") == expected
 
 
-def test_facts_are_told(runner):
+def test_metadata_is_told(runner):
     runner.dftracer(
         """
         from dftracer.python import *
@@ -288,14 +288,14 @@ def test_facts_are_told(runner):
         """
     )
     events = runner.events()
-    facts = {
+    metadata = {
         event["args"]["name"]: event["args"]["value"]
         for event in events
         if event["ph"] == "M" and event["name"] == "CM"
     }
-    moments = [facts.pop(key) for key in ("epoch.start", "epoch.end")]
-    assert int(moments[0]) <= int(moments[1])
-    assert facts == {
+    times = [metadata.pop(key) for key in ("epoch.start", "epoch.end")]
+    assert int(times[0]) <= int(times[1])
+    assert metadata == {
         "of function": "1",
         'ke"y': "va\nlue",
         "batch": 5_000_000_000,

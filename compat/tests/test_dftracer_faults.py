@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from support import SLACK_US, durations, one_duration, read, select, told
+from support import SLACK_US, annotations_of, durations, one_duration, read, select
 
 HEAD = """
 import asyncio, threading, time
@@ -142,7 +142,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_fault_is_not_repeated(case, runner):
     body, expected = CASES[case]
-    assert told(record(runner, body), "C", "compute") == expected
+    assert annotations_of(record(runner, body), "C", "compute") == expected
 
 
 def test_threads_do_not_mix(runner):
@@ -271,7 +271,7 @@ def test_generators_that_are_left_early_end(runner):
         del never
         """,
     )
-    assert [args.get("error") for _, _, args in told(events, "C")] == [None, "KeyError"]
+    assert [args.get("error") for _, _, args in annotations_of(events, "C")] == [None, "KeyError"]
 
 
 def test_any_value_can_be_told(runner):

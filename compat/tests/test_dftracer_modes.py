@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from support import read, told
+from support import annotations_of, read
 
 PROGRAM = """
 import os, sys
@@ -26,7 +26,7 @@ ALL = ["work", "forward", "<module>", "loop.iter", "loop.yield"]
 
 
 def names(events):
-    return [name for _, name, _ in told(events, "C", "compute")]
+    return [name for _, name, _ in annotations_of(events, "C", "compute")]
 
 
 @pytest.mark.parametrize("value", ["1", "true", "yes", "on", "True"])

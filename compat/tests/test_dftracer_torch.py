@@ -5,7 +5,7 @@
 
 import textwrap
 
-from support import told
+from support import annotations_of
 
 # The parts of PyTorch that are used: a graph whose nodes are calls, and a module that runs it.
 STAND_IN = """
@@ -104,7 +104,7 @@ def test_operators_of_a_graph_are_told(runner):
         ("function.max", "call_function", str(max)),
         ("method.bit_length", "call_method", "bit_length"),
     ]
-    found = told(runner.events(), "dynamo")
+    found = annotations_of(runner.events(), "dynamo")
     values = [{"epoch": 1, "step": 2}] * 3 + [{}] * 3
     assert found == [
         ("dynamo", name, {**given, "op_type": kind, "target": target, "grad_enabled": 1})

@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from support import PROGRAMS, SLACK_US, durations, perfflow, read, told
+from support import PROGRAMS, SLACK_US, annotations_of, durations, perfflow, read
 
 HOST = socket.gethostname()
 
@@ -122,7 +122,7 @@ def test_nested_under_weft_run(runner):
     path = runner.directory / "app.py"
     path.write_text((PROGRAMS / "perfflow_nested.py").read_text())
     runner.under_weft(path)
-    assert [name for _, name, _ in told(runner.run_events(), "__main__")] == ["foo", "bar", "bas"] * 4
+    assert [name for _, name, _ in annotations_of(runner.run_events(), "__main__")] == ["foo", "bar", "bas"] * 4
     assert runner.files("perfflow.*") == []
 
 

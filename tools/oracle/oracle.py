@@ -229,13 +229,13 @@ class Trace:
                 event.host, event.pidns = next(iter(file.hosts)), event.pidns or file.pidns
             event.process = Process(event.host, event.pidns, event.pid, None if event.host else file.path)
             event.is_process = isinstance(event.pid, int) and event.pid != 0
-            told = file.rank
+            stated = file.rank
             if event.ph == "M":
                 named = re.fullmatch(r"Rank (\d+)\s*", str(event.args.get("name"))) if event.name == "process_name" else None
-                told = event.args.get("rank") if event.cat == "weft" else event.args.get("value") if event.args.get("name") == "rank" else told
-                told = named[1] if named else told
-            if integer(told) is not None:
-                self.ranks[event.process] = integer(told)
+                stated = event.args.get("rank") if event.cat == "weft" else event.args.get("value") if event.args.get("name") == "rank" else stated
+                stated = named[1] if named else stated
+            if integer(stated) is not None:
+                self.ranks[event.process] = integer(stated)
 
     @staticmethod
     def pair(file):
@@ -254,8 +254,8 @@ class Trace:
 
     def totals(self):
         """Records of calls that the tracer summed itself, without those that are recorded one by one as well; and the length of their periods."""
-        told = [integer(span.args.get("cfg", {}).get("trace_interval_ms")) for span in self.spans if span.name == "end" and "cfg" in span.args]
-        period = max((ms * 1_000_000 for ms in told if ms), default=SECOND)
+        stated = [integer(span.args.get("cfg", {}).get("trace_interval_ms")) for span in self.spans if span.name == "end" and "cfg" in span.args]
+        period = max((ms * 1_000_000 for ms in stated if ms), default=SECOND)
         singly = defaultdict(list)
         for span in self.spans:
             singly[span.process, span.tid, span.cat, span.name].append(span)

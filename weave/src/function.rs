@@ -6,8 +6,8 @@ use crate::llvm::{self, Builder, Metadata, Value, constant};
 use crate::plan::{MARK, Woven};
 use crate::runtime::{Abi, Runtime, Site};
 
-/// What a function promises that it does not keep once it calls the recorder.
-const BROKEN_PROMISES: [&str; 10] = [
+/// Attributes that no longer hold once the function calls the recorder.
+const BROKEN_ATTRIBUTES: [&str; 10] = [
     "readnone",
     "readonly",
     "writeonly",
@@ -55,8 +55,8 @@ pub(crate) fn weave(runtime: &mut Runtime, builder: Builder, woven: &Woven) {
     let weaver = Weaver { runtime, builder, function, site, when, subprogram };
     let token = weaver.enter(is_coroutine);
     weaver.leave(&found, token);
-    for promise in BROKEN_PROMISES.iter().filter_map(|name| llvm::attribute_kind(name)) {
-        llvm::LLVMRemoveEnumAttributeAtIndex(function, constant::OF_FUNCTION, promise);
+    for attribute in BROKEN_ATTRIBUTES.iter().filter_map(|name| llvm::attribute_kind(name)) {
+        llvm::LLVMRemoveEnumAttributeAtIndex(function, constant::OF_FUNCTION, attribute);
     }
     llvm::mark(runtime.context, function, MARK);
 }

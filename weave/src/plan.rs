@@ -87,7 +87,7 @@ pub(crate) fn of(module: Module, options: &WeaveOptions) -> Vec<Woven> {
             // What `__attribute__((no_profile_instrument_function))` becomes: whoever writes it means us as well.
             && !llvm::has_attribute(function, "noprofile");
         if is_candidate {
-            woven.extend(by_wish(function, &file, options));
+            woven.extend(by_options(function, &file, options));
         }
     }
     woven
@@ -97,9 +97,9 @@ fn annotated(module: Module, resolvers: &HashSet<Value>) -> Vec<Woven> {
     let mut woven: Vec<Woven> = Vec::new();
     let mut places: HashMap<Value, usize> = HashMap::new();
     // A declaration repeated with its annotation makes the same entry again.
-    let mut told: HashSet<(Value, String)> = HashSet::new();
+    let mut seen: HashSet<(Value, String)> = HashSet::new();
     for Entry { global, text, file, line } in entries(module) {
-        if !looks_like_ours(&text) || !told.insert((global, text.clone())) {
+        if !looks_like_ours(&text) || !seen.insert((global, text.clone())) {
             continue;
         }
         let function = llvm::LLVMIsAFunction(global);
@@ -176,7 +176,7 @@ fn is_generated(symbol: &str) -> bool {
         .any(|start| symbol.starts_with(start))
 }
 
-fn by_wish(function: Value, file: &str, options: &WeaveOptions) -> Option<Woven> {
+fn by_options(function: Value, file: &str, options: &WeaveOptions) -> Option<Woven> {
     let symbol = llvm::name(function);
     if is_generated(&symbol) {
         return None;

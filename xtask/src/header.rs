@@ -111,10 +111,10 @@ fn constant<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     declared.split_once('=')?.1.split_once(';').map(|(value, _)| value.trim())
 }
 
-/// The variants of the recorder's `enum Kind`, with their comments.
+/// The variants of the recorder's `enum EventKind`, with their comments.
 fn kinds(source: &str) -> Result<String, String> {
-    let body = source.split_once("pub enum Kind {").and_then(|(_, rest)| rest.split_once('}'));
-    let (body, _) = body.ok_or_else(|| format!("{KINDS} has no `pub enum Kind`"))?;
+    let body = source.split_once("pub enum EventKind {").and_then(|(_, rest)| rest.split_once('}'));
+    let (body, _) = body.ok_or_else(|| format!("{KINDS} has no `pub enum EventKind`"))?;
     let mut out = Vec::new();
     let mut about = String::new();
     for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -124,7 +124,7 @@ fn kinds(source: &str) -> Result<String, String> {
                 out.push(format!("    /*{about} */\n    WEFT_KIND_{} = {number}", upper_snake(name)));
                 about.clear();
             }
-            (None, None) => return Err(format!("a variant of Kind without a number: {line}")),
+            (None, None) => return Err(format!("a variant of EventKind without a number: {line}")),
         }
     }
     Ok(out.join(",\n"))
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn kinds_and_constants_are_read() {
         let source =
-            "pub enum Kind {\n    /// A span.\n    Span = 0,\n    /// Its\n    /// start.\n    AsyncBegin = 4,\n}";
+            "pub enum EventKind {\n    /// A span.\n    Span = 0,\n    /// Its\n    /// start.\n    AsyncBegin = 4,\n}";
         assert_eq!(
             kinds(source).expect("an enum"),
             "    /* A span. */\n    WEFT_KIND_SPAN = 0,\n    /* Its start. */\n    WEFT_KIND_ASYNC_BEGIN = 4"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from support import Runner, told  # noqa: E402
+from support import Runner, annotations_of  # noqa: E402
 
 HEAD = """
 import torch
@@ -59,7 +59,7 @@ def test_operators_of_a_model(case, tmp_path):
     body, expected = CASES[case]
     runner = Runner(tmp_path)
     runner.dftracer(HEAD + textwrap.dedent(body), timeout=600)
-    found = told(runner.events(), "dynamo")
+    found = annotations_of(runner.events(), "dynamo")
     assert expected <= {name for _, name, _ in found}
     assert all(args["grad_enabled"] in (0, 1) for _, _, args in found)
 

@@ -380,7 +380,7 @@ fn split(process: &ProcessTimes) -> (Split, f64) {
     };
     let mut room = Room(wall_ns);
     let mut file_io_ns = room.take(own.sums.get(Activity::FileIo));
-    let mut compute_ns = process.compute_ns.map_or(0, |told| room.take(told));
+    let mut compute_ns = process.compute_ns.map_or(0, |compute| room.take(compute));
     let mut waiting = ActivitySums::default();
     for (activity, ns) in own.sums.largest_first().filter(|(activity, _)| activity.is_waiting()) {
         waiting.add(activity, room.take(ns));

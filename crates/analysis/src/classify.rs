@@ -12,7 +12,7 @@ use weftline_calls::{Activity, Flow, Operation, find};
 use weftline_index::Dictionary;
 
 pub(crate) use activity::Activities;
-pub use size::{SIZE_BINS, SizeKind, bin_label, bin_of, member_integer};
+pub use size::{SIZE_BINS, SizeKind, bin_label, bin_of, field_integer};
 pub use weftline_calls::IoCat;
 
 /// How events are classified. All of it can be replaced.

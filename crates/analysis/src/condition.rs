@@ -12,7 +12,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use weftline_index::Filter;
 use weftline_index::filter::RowTest;
-use weftline_index::schema::{self, EVENTS, EventColumn, Kind, Source};
+use weftline_index::schema::{self, ColumnKind, EVENTS, EventColumn, Source};
 
 /// A condition that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -78,9 +78,9 @@ const END: EventColumn = schema::column("end_ns");
 /// What a column is to a condition; nothing for those that are a whole JSON object.
 fn operand(column: &EventColumn) -> Option<Operand> {
     match column.kind {
-        Kind::Word => Some(Operand::Text(column.source)),
-        Kind::Integer => Some(Operand::Number(column.source)),
-        Kind::Real | Kind::Text => None,
+        ColumnKind::Word => Some(Operand::Text(column.source)),
+        ColumnKind::Integer => Some(Operand::Number(column.source)),
+        ColumnKind::Real | ColumnKind::Text => None,
     }
 }
 

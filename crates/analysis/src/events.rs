@@ -16,7 +16,7 @@ use arrow_buffer::ScalarBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use weftline_index::column::{PHASES, phase_code};
 use weftline_index::dictionary::{Process, Strings};
-use weftline_index::schema::{EventColumn, Kind, Source};
+use weftline_index::schema::{ColumnKind, EventColumn, Source};
 use weftline_index::{Batch, Column, Dictionary};
 
 use crate::classify::{Classes, IoCat, Rules, SizeKind, operation_of};
@@ -118,12 +118,12 @@ pub fn op_key(op: IoCat) -> i32 {
 }
 
 /// The Arrow type of a kind of column.
-pub fn arrow_type(kind: Kind) -> DataType {
+pub fn arrow_type(kind: ColumnKind) -> DataType {
     match kind {
-        Kind::Integer => DataType::Int64,
-        Kind::Real => DataType::Float64,
-        Kind::Word => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-        Kind::Text => DataType::Utf8,
+        ColumnKind::Integer => DataType::Int64,
+        ColumnKind::Real => DataType::Float64,
+        ColumnKind::Word => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+        ColumnKind::Text => DataType::Utf8,
     }
 }
 

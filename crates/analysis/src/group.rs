@@ -22,7 +22,7 @@ pub use table::{Groups, Shard};
 use crate::classify::{Classes, Rules, SizeKind};
 use crate::profiles::Ids;
 use crate::{AnalysisError, Result};
-use scan::{Part, Pass, Sizing, from_two, size_from};
+use scan::{KeyPart, Pass, Sizing, from_two, size_from};
 
 /// What events are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,18 +87,18 @@ impl Key {
         })
     }
 
-    fn parts(self) -> &'static [Part] {
+    fn parts(self) -> &'static [KeyPart] {
         match self {
-            Key::Bucket => &[Part::Bucket],
-            Key::Cat => &[Part::Cat],
-            Key::EffectiveCat => &[Part::Cat, Part::FileClass],
-            Key::Name => &[Part::Name],
-            Key::Process | Key::Host | Key::Rank => &[Part::Process],
-            Key::Thread => &[Part::Thread],
-            Key::File | Key::FileOrHash | Key::Directory | Key::Pattern => &[Part::File],
-            Key::Epoch => &[Part::Epoch],
-            Key::Step => &[Part::Step],
-            Key::IoCat => &[Part::Cat, Part::Name],
+            Key::Bucket => &[KeyPart::Bucket],
+            Key::Cat => &[KeyPart::Cat],
+            Key::EffectiveCat => &[KeyPart::Cat, KeyPart::FileClass],
+            Key::Name => &[KeyPart::Name],
+            Key::Process | Key::Host | Key::Rank => &[KeyPart::Process],
+            Key::Thread => &[KeyPart::Thread],
+            Key::File | Key::FileOrHash | Key::Directory | Key::Pattern => &[KeyPart::File],
+            Key::Epoch => &[KeyPart::Epoch],
+            Key::Step => &[KeyPart::Step],
+            Key::IoCat => &[KeyPart::Cat, KeyPart::Name],
         }
     }
 
@@ -149,20 +149,20 @@ impl GroupBy {
         run: &Run,
         more: &dyn Fn(&mut Groups<C>, &KeyOfIds<'_>),
     ) -> Result<Grouped<C>> {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<KeyPart> = Vec::new();
         let needed = self.keys.iter().flat_map(|key| key.parts()).copied();
-        let ignored: &[Part] = if self.ignore { &[Part::Name, Part::FileClass] } else { &[] };
+        let ignored: &[KeyPart] = if self.ignore { &[KeyPart::Name, KeyPart::FileClass] } else { &[] };
         for part in needed.chain(ignored.iter().copied()) {
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
-        if parts.contains(&Part::File) {
+        if parts.contains(&KeyPart::File) {
             // The file tells its class.
-            parts.retain(|part| *part != Part::FileClass);
+            parts.retain(|part| *part != KeyPart::FileClass);
         }
         let streamed = run.index().is_empty();
-        let ahead = parts.contains(&Part::Bucket) || parts.contains(&Part::FileClass);
+        let ahead = parts.contains(&KeyPart::Bucket) || parts.contains(&KeyPart::FileClass);
         if streamed && !ahead {
             return self.without_dictionary(run, parts, more);
         }
@@ -181,10 +181,10 @@ impl GroupBy {
     fn without_dictionary<C: Cell>(
         &self,
         run: &Run,
-        mut parts: Vec<Part>,
+        mut parts: Vec<KeyPart>,
         more: &dyn Fn(&mut Groups<C>, &KeyOfIds<'_>),
     ) -> Result<Grouped<C>> {
-        for part in [Part::Cat, Part::Name, Part::SizeFrom] {
+        for part in [KeyPart::Cat, KeyPart::Name, KeyPart::SizeFrom] {
             if !parts.contains(&part) {
                 parts.push(part);
             }
@@ -198,15 +198,15 @@ impl GroupBy {
         Ok(self.by_meaning(groups, &pass, dictionary, classes, origin))
     }
 
-    fn pass<'c>(&self, parts: Vec<Part>, sizing: Sizing<'c>, origin: i64) -> Pass<'c> {
-        let numbers = parts.contains(&Part::Epoch) || parts.contains(&Part::Step);
+    fn pass<'c>(&self, parts: Vec<KeyPart>, sizing: Sizing<'c>, origin: i64) -> Pass<'c> {
+        let numbers = parts.contains(&KeyPart::Epoch) || parts.contains(&KeyPart::Step);
         Pass { parts, sizing, origin, width_ns: self.width_ns, filter: self.filter.clone(), rest: self.rest || numbers }
     }
 
-    fn check_buckets(&self, run: &Run, parts: &[Part]) -> Result<()> {
+    fn check_buckets(&self, run: &Run, parts: &[KeyPart]) -> Result<()> {
         let Some((start, end)) = run.times().spans else { return Ok(()) };
         let buckets = (i128::from(end) - i128::from(start)) / i128::from(self.width_ns.max(1)) + 1;
-        if parts.contains(&Part::Bucket) && buckets >= i128::from(NONE) {
+        if parts.contains(&KeyPart::Bucket) && buckets >= i128::from(NONE) {
             return Err(AnalysisError::TooManyBuckets { buckets, width_ns: self.width_ns });
         }
         Ok(())
@@ -224,9 +224,9 @@ impl GroupBy {
         let name_table: Vec<Meaning> =
             self.keys.iter().map(|key| Meaning::new(*key, pass, &dictionary, &classes)).collect();
         let width = self.keys.iter().map(|key| key.words()).sum();
-        let (cat, name) = (pass.at(Part::Cat), pass.at(Part::Name));
-        let (file, class) = (pass.at(Part::File), pass.at(Part::FileClass));
-        let size_from = pass.at(Part::SizeFrom);
+        let (cat, name) = (pass.at(KeyPart::Cat), pass.at(KeyPart::Name));
+        let (file, class) = (pass.at(KeyPart::File), pass.at(KeyPart::FileClass));
+        let size_from = pass.at(KeyPart::SizeFrom);
         let class_of = |words: &[u32]| match (file, class) {
             (Some(at), _) => classes.file_class((words[at] != NONE).then_some(words[at])),
             (None, Some(at)) => words[at],
@@ -287,19 +287,19 @@ impl KeyOfIds<'_> {
         let mut words = Vec::new();
         for part in &self.pass.parts {
             let number = match part {
-                Part::Bucket => i64::from(bucket),
-                Part::Cat => ids.cat.into(),
-                Part::Name => ids.name.into(),
-                Part::Process => ids.process.into(),
-                Part::FileClass => match self.classes {
+                KeyPart::Bucket => i64::from(bucket),
+                KeyPart::Cat => ids.cat.into(),
+                KeyPart::Name => ids.name.into(),
+                KeyPart::Process => ids.process.into(),
+                KeyPart::FileClass => match self.classes {
                     Some(classes) => classes.file_class(ids.file).into(),
                     None => ids.file.unwrap_or(NONE).into(),
                 },
-                Part::File => ids.file.unwrap_or(NONE).into(),
-                Part::SizeFrom => size_from::NOTHING.into(),
-                Part::Thread => ids.tid,
-                Part::Epoch => ids.epoch.unwrap_or(NO_NUMBER),
-                Part::Step => ids.step.unwrap_or(NO_NUMBER),
+                KeyPart::File => ids.file.unwrap_or(NONE).into(),
+                KeyPart::SizeFrom => size_from::NOTHING.into(),
+                KeyPart::Thread => ids.tid,
+                KeyPart::Epoch => ids.epoch.unwrap_or(NO_NUMBER),
+                KeyPart::Step => ids.step.unwrap_or(NO_NUMBER),
             };
             words.push(number as u32);
             words.extend((part.words() == 2).then_some((number >> 32) as u32));

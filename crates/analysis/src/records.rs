@@ -3,7 +3,7 @@
 //! DFTracer 2 marks aggregated records with a phase of their own (`3`); DFTracer 1 writes them as counters (`C`), told from others by
 //! the argument that counts calls.
 
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Batch, Column, Filter};
@@ -42,7 +42,7 @@ pub(crate) fn time_unit(rest: &str) -> Option<i64> {
     if !rest.contains("time_metric") {
         return None;
     }
-    let value = members(rest).find(|(key, _)| key == "value").map(|(_, value)| value);
+    let value = fields(rest).find(|(key, _)| key == "value").map(|(_, value)| value);
     match value {
         Some(Value::Str(unit)) => match unit.to_ascii_uppercase().as_str() {
             "NS" => Some(1),

@@ -20,7 +20,7 @@ use crate::group::host_text;
 use crate::group::scan::number;
 use crate::program;
 use crate::records::text;
-use charts::{CHARTS, Chart, Full, MOST_KEYS, device, summed, told};
+use charts::{CHARTS, Chart, Full, MOST_KEYS, device, summed, unit_of};
 use fold::{Axis, FEW_BUCKETS, Fold, Line, MOST_BUCKETS, Sample, thousandths};
 
 /// Runs of more hosts than this have curves of fewer buckets.
@@ -379,7 +379,7 @@ fn agrees(chart: &Chart, timed: bool) -> bool {
 fn one_series(host: &str, counter: &str, chart: &Chart, timed: bool, fold: &Fold, axis: &Axis) -> Option<Series> {
     let source = chart.source(timed)?;
     let Line { average, peak, total, points } = fold.finish(axis, source.measure, false);
-    let (unit, times) = told(source);
+    let (unit, times) = unit_of(source);
     let device = device(chart.category, counter);
     let full = match chart.full {
         Full::Unknown => None,

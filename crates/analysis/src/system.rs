@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_index::{Batch, Column, Filter, Request, Run};
 
 use crate::Result;
@@ -99,7 +99,7 @@ impl SystemMetrics {
                 let bucket = (ts - origin).div_euclid(width);
                 let bucket = rows.entry((host_text(process).to_owned(), bucket)).or_default();
                 bucket.hash.clone_from(&process.hhash);
-                for (key, value) in members(rest) {
+                for (key, value) in fields(rest) {
                     let Some(value) = as_number(&value) else { continue };
                     let found = MEANS.iter().position(|(sample, argument, ..)| *sample == name && *argument == key);
                     if let Some(place) = found {

@@ -72,12 +72,12 @@ impl ColumnValues {
     }
 
     /// The type of the values that programs get.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            ColumnValues::Int(_) => Kind::Int,
-            ColumnValues::Float(_) | ColumnValues::Time(_) | ColumnValues::Measured(_) => Kind::Float,
-            ColumnValues::Text(_) => Kind::Text,
-            ColumnValues::Curve(_) => Kind::Curve,
+            ColumnValues::Int(_) => ValueKind::Int,
+            ColumnValues::Float(_) | ColumnValues::Time(_) | ColumnValues::Measured(_) => ValueKind::Float,
+            ColumnValues::Text(_) => ValueKind::Text,
+            ColumnValues::Curve(_) => ValueKind::Curve,
         }
     }
 
@@ -99,7 +99,7 @@ impl ColumnValues {
 
 /// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// 64-bit integers.
     Int,
     /// 64-bit floats.
@@ -110,14 +110,14 @@ pub enum Kind {
     Curve,
 }
 
-impl Kind {
+impl ValueKind {
     /// Its name, for programs.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Int => "integer",
-            Kind::Float => "float",
-            Kind::Text => "text",
-            Kind::Curve => "list",
+            ValueKind::Int => "integer",
+            ValueKind::Float => "float",
+            ValueKind::Text => "text",
+            ValueKind::Curve => "list",
         }
     }
 }

@@ -27,7 +27,7 @@ const PARTS: [(&str, Part); 9] = [
     ("nested", nested),
     ("early", early),
     ("methods", methods),
-    ("moments", moments),
+    ("instants", instants),
     ("threads", threads),
     ("futures", futures),
     ("pointcuts", pointcuts),
@@ -122,7 +122,7 @@ fn methods() -> Outcome {
 }
 
 /// What has no duration: `miss`, `queue`, `model`.
-fn moments() -> Outcome {
+fn instants() -> Outcome {
     let shape = (3, [1.5, 2.0]);
     instant!(
         "miss",

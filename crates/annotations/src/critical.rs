@@ -7,7 +7,7 @@
 //! | `before_async`, `after_async` | only the start, only the end of an async span; a common `scope` pairs them, across threads |
 //! | `around_async` | the async span |
 
-use weftline_recorder::annotation::{Argument, Kind};
+use weftline_recorder::annotation::{Argument, EventKind};
 use weftline_recorder::table::Table;
 
 use crate::args::Args;
@@ -29,13 +29,13 @@ pub struct Pointcut;
 impl Pointcut {
     /// Tells that the function begins.
     pub fn before(site: &'static Site, scope: Option<&'static Text>) {
-        tell(site, Kind::Begin, scope, 0);
+        tell(site, EventKind::Begin, scope, 0);
     }
 
     /// Tells that it ended when the guard is dropped, by return or panic.
     #[must_use = "the end is told when this is dropped"]
     pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
-        AtEnd { site, kind: Kind::End, scope }
+        AtEnd { site, kind: EventKind::End, scope }
     }
 }
 
@@ -45,13 +45,13 @@ pub struct AsyncPointcut;
 impl AsyncPointcut {
     /// Tells that it begins.
     pub fn before(site: &'static Site, scope: Option<&'static Text>) {
-        tell(site, Kind::AsyncBegin, scope, shared_id(site, scope));
+        tell(site, EventKind::AsyncBegin, scope, shared_id(site, scope));
     }
 
     /// Tells that it ended when the guard is dropped.
     #[must_use = "the end is told when this is dropped"]
     pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
-        AtEnd { site, kind: Kind::AsyncEnd, scope }
+        AtEnd { site, kind: EventKind::AsyncEnd, scope }
     }
 
     /// Tells the whole span when the guard is dropped.
@@ -67,35 +67,35 @@ fn shared_id(site: &Site, scope: Option<&Text>) -> u64 {
     front::id_of(scope.unwrap_or(&site.name).as_str())
 }
 
-fn tell(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64) {
+fn tell(site: &'static Site, kind: EventKind, scope: Option<&'static Text>, id: u64) {
     if let Some(table) = locate::recording() {
         let now = front::now(table);
         tell_span(site, kind, scope, id, now, now);
     }
 }
 
-fn tell_span(site: &'static Site, kind: Kind, scope: Option<&'static Text>, id: u64, start: u64, end: u64) {
+fn tell_span(site: &'static Site, kind: EventKind, scope: Option<&'static Text>, id: u64, start: u64, end: u64) {
     if let Some(table) = locate::recording() {
         let mut args = Args::new();
         if let Some(scope) = scope {
             args.put(SCOPE.id(table), Argument::Name(scope.id(table)));
         }
-        if kind != Kind::Begin && kind != Kind::AsyncBegin && std::thread::panicking() {
+        if kind != EventKind::Begin && kind != EventKind::AsyncBegin && std::thread::panicking() {
             args.put(ERROR.id(table), Argument::Text(b"panic"));
         }
-        front::emit(table, &site.told(table, kind, start, end, id), args.as_bytes());
+        front::emit(table, &site.head(table, kind, start, end, id), args.as_bytes());
     }
 }
 
 struct AtEnd {
     site: &'static Site,
-    kind: Kind,
+    kind: EventKind,
     scope: Option<&'static Text>,
 }
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        let id = if self.kind == Kind::AsyncEnd { shared_id(self.site, self.scope) } else { 0 };
+        let id = if self.kind == EventKind::AsyncEnd { shared_id(self.site, self.scope) } else { 0 };
         tell(self.site, self.kind, self.scope, id);
     }
 }
@@ -109,7 +109,7 @@ struct Around {
 impl Drop for Around {
     fn drop(&mut self) {
         if let Some(table) = locate::recording().filter(|_| self.start != 0) {
-            tell_span(self.site, Kind::AsyncSpan, self.scope, front::new_id(), self.start, front::now(table));
+            tell_span(self.site, EventKind::AsyncSpan, self.scope, front::new_id(), self.start, front::now(table));
         }
     }
 }

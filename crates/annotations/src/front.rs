@@ -9,7 +9,7 @@ pub mod c;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use crate::args::Args;
-pub use weftline_recorder::annotation::{Argument, Event, EventHead, Kind, MAX_PAYLOAD, Payload, Usage};
+pub use weftline_recorder::annotation::{Argument, Event, EventHead, EventKind, MAX_PAYLOAD, Payload, Usage};
 use weftline_recorder::table::on;
 pub use weftline_recorder::table::{Table, binding, wants};
 
@@ -83,8 +83,8 @@ pub fn ask_gpu(table: &Table) -> bool {
 
 /// Stores an event.
 #[inline(always)]
-pub fn emit(table: &Table, told: &EventHead, payload: &[u8]) {
-    let event = Event::new(told, payload);
+pub fn emit(table: &Table, head: &EventHead, payload: &[u8]) {
+    let event = Event::new(head, payload);
     // SAFETY: a complete event whose payload is a slice of the length given.
     unsafe { (table.event)(&raw const event) };
 }
@@ -131,7 +131,7 @@ impl OpenSpan {
     }
 
     /// Tells something of it; the times are those of `kind`.
-    pub fn tell(&self, kind: Kind, (start, end): (u64, u64), id: u64, args: &Args) {
+    pub fn tell(&self, kind: EventKind, (start, end): (u64, u64), id: u64, args: &Args) {
         emit(
             self.table,
             &EventHead { kind, name: self.name, category: self.category, start, end, id },

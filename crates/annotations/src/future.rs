@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use weftline_recorder::annotation::{Argument, Kind};
+use weftline_recorder::annotation::{Argument, EventKind};
 use weftline_recorder::table::Table;
 
 use crate::args::{Args, Displayed};
@@ -191,8 +191,8 @@ impl Life {
         } else if dropped {
             open.args.put(DROPPED.id(table), Argument::Bool(true));
         }
-        let told = self.site.told(table, Kind::AsyncSpan, start, now, front::new_id());
-        front::emit(table, &told, open.args.as_bytes());
+        let head = self.site.head(table, EventKind::AsyncSpan, start, now, front::new_id());
+        front::emit(table, &head, open.args.as_bytes());
     }
 }
 

@@ -10,7 +10,7 @@
 //! | a span that is entered once | one span: from the entry to the exit, with the fields it had then |
 //! | a span that is entered again (a future, at each poll) | a span per entry; the fields are at the first one. When it closes, an async span for its whole life: from its making to its close, with all fields, `entered` (how often) and `busy_ns` (how long in sum) |
 //! | a span that is never entered, or gets fields after its only exit | its life as an async span, so that nothing it tells is lost |
-//! | an event | a moment, named by its place, with its fields; the text is `message` |
+//! | an event | an instant, named by its place, with its fields; the text is `message` |
 //!
 //! A future that `tracing` instruments is entered at each poll, and once more when it is dropped.
 //!
@@ -26,7 +26,7 @@ use tracing_core::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
-use weftline_recorder::annotation::{Argument, Kind, Usage, arguments};
+use weftline_recorder::annotation::{Argument, EventKind, Usage, arguments};
 use weftline_recorder::table::Table;
 
 use crate::args::{Args, Debugged, Displayed, Value};
@@ -79,7 +79,7 @@ impl Kept {
         }
     }
 
-    fn told(&self, kind: Kind, start: u64, end: u64, id: u64) -> EventHead {
+    fn head(&self, kind: EventKind, start: u64, end: u64, id: u64) -> EventHead {
         EventHead { kind, name: self.name, category: self.category, start, end, id }
     }
 
@@ -97,7 +97,7 @@ impl Kept {
         }
         self.entered += 1;
         self.busy += end.saturating_sub(entry.start);
-        front::emit(self.table, &self.told(Kind::Span, entry.start, end, 0), args.as_bytes());
+        front::emit(self.table, &self.head(EventKind::Span, entry.start, end, 0), args.as_bytes());
     }
 
     /// Tells of the whole life, if its entries do not tell all of it.
@@ -108,8 +108,8 @@ impl Kept {
         let end = front::now(self.table);
         put_beside(&mut self.args, ENTERED.id(self.table), Argument::UInt(self.entered));
         put_beside(&mut self.args, BUSY.id(self.table), Argument::Ticks(self.busy));
-        let told = self.told(Kind::AsyncSpan, self.made, end, front::new_id());
-        front::emit(self.table, &told, self.args.as_bytes());
+        let head = self.head(EventKind::AsyncSpan, self.made, end, front::new_id());
+        front::emit(self.table, &head, self.args.as_bytes());
     }
 }
 
@@ -245,8 +245,8 @@ where
         let name = front::intern(table, of.name().as_bytes());
         let category = front::intern(table, of.target().as_bytes());
         let now = front::now(table);
-        let told = EventHead { kind: Kind::Instant, name, category, start: now, end: now, id: 0 };
-        front::emit(table, &told, args.as_bytes());
+        let head = EventHead { kind: EventKind::Instant, name, category, start: now, end: now, id: 0 };
+        front::emit(table, &head, args.as_bytes());
     }
 }
 

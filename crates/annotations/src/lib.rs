@@ -22,6 +22,7 @@
 
 mod args;
 mod critical;
+mod events;
 pub mod front;
 mod future;
 #[cfg(feature = "gpu")]
@@ -30,7 +31,6 @@ mod gpu;
 pub mod layer;
 pub mod locate;
 mod macros;
-mod moment;
 mod span;
 mod text;
 
@@ -46,8 +46,8 @@ pub use weftline_macros::{critical_path, trace};
 pub mod expansion {
     pub use crate::args::{Any, Args, Debugged, Displayed};
     pub use crate::critical::{AsyncPointcut, Pointcut, add_scope};
+    pub use crate::events::{counter, instant, meta};
     pub use crate::future::{Life, TracedResult};
-    pub use crate::moment::{counter, instant, meta};
     pub use crate::span::{Site, call, note_error};
     pub use crate::text::Text;
 }

@@ -33,7 +33,7 @@ macro_rules! counter {
     ($name:expr $(, $($fields:tt)*)?) => { $crate::counter!(cat: "app", $name $(, $($fields)*)?) };
 }
 
-/// A fact about the process: `meta!("model", name = "unet3d", layers = 23)`.
+/// Metadata of the process: `meta!("model", name = "unet3d", layers = 23)`.
 #[macro_export]
 macro_rules! meta {
     (cat: $cat:expr, $name:expr $(, $($fields:tt)*)?) => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use weftline_recorder::annotation::{Kind, Usage};
+use weftline_recorder::annotation::{EventKind, Usage};
 use weftline_recorder::table::Table;
 
 use crate::args::{Args, Displayed, Value};
@@ -24,7 +24,7 @@ impl Site {
     }
 
     #[inline(always)]
-    pub(crate) fn told(&self, table: &Table, kind: Kind, start: u64, end: u64, id: u64) -> EventHead {
+    pub(crate) fn head(&self, table: &Table, kind: EventKind, start: u64, end: u64, id: u64) -> EventHead {
         EventHead { kind, name: self.name.id(table), category: self.category.id(table), start, end, id }
     }
 }
@@ -97,8 +97,8 @@ impl Open {
         if std::thread::panicking() {
             self.args.put(front::intern(self.table, b"error"), front::Argument::Text(b"panic"));
         }
-        let told = self.site.told(self.table, Kind::Span, self.start, end, 0);
-        front::emit(self.table, &told, self.args.as_bytes());
+        let head = self.site.head(self.table, EventKind::Span, self.start, end, 0);
+        front::emit(self.table, &head, self.args.as_bytes());
     }
 }
 

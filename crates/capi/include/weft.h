@@ -64,13 +64,13 @@ typedef enum weft_kind {
     WEFT_KIND_ASYNC_BEGIN = 4,
     /* Its end, perhaps on another thread. */
     WEFT_KIND_ASYNC_END = 5,
-    /* A moment within an async span. */
+    /* An instant within an async span. */
     WEFT_KIND_ASYNC_INSTANT = 6,
-    /* A moment. */
+    /* An instant. */
     WEFT_KIND_INSTANT = 7,
-    /* Values at a moment. */
+    /* Values at a point in time. */
     WEFT_KIND_COUNTER = 8,
-    /* A fact about the process. */
+    /* Metadata of the process. */
     WEFT_KIND_META = 9,
     /* The start of an arrow between spans. */
     WEFT_KIND_FLOW_START = 10,
@@ -208,7 +208,7 @@ static inline void weft_leave_(weft_span *span) {
 #define WEFT_FUNCTION_CAT(category) WEFT_SCOPE_CAT(__func__, category)
 #define WEFT_FUNCTION() WEFT_FUNCTION_CAT(WEFT_CATEGORY)
 
-/* Makes an event of one moment; `add` is a call that adds arguments to the open `weft_event_`. */
+/* Makes an event without a duration; `add` is a call that adds arguments to the open `weft_event_`. */
 #define WEFT_EVENT_(kind, name, category, add)                         \
     do {                                                               \
         static weft_site weft_site_ = WEFT_SITE(name, category);       \
@@ -229,7 +229,7 @@ static inline void weft_leave_(weft_span *span) {
     WEFT_EVENT_(WEFT_KIND_COUNTER, name, category, weft_double(&weft_event_, key, (double)(value)))
 #define WEFT_COUNTER(name, key, value) WEFT_COUNTER_CAT(name, WEFT_CATEGORY, key, value)
 
-/* A fact about the process. */
+/* Metadata of the process. */
 #define WEFT_META_CAT(name, category, key, text) \
     WEFT_EVENT_(WEFT_KIND_META, name, category, weft_str(&weft_event_, key, text))
 #define WEFT_META(name, key, text) WEFT_META_CAT(name, WEFT_CATEGORY, key, text)

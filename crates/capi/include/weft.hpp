@@ -156,7 +156,7 @@ using Span = Event<WEFT_KIND_SPAN>;
 using Instant = Event<WEFT_KIND_INSTANT>;
 /// Values as they are now: `weft::Counter("queue").arg("length", queue.size());`
 using Counter = Event<WEFT_KIND_COUNTER>;
-/// A fact about the process: `weft::Meta("model").arg("name", "unet3d").arg("layers", 23);`
+/// Metadata of the process: `weft::Meta("model").arg("name", "unet3d").arg("layers", 23);`
 using Meta = Event<WEFT_KIND_META>;
 
 }  // namespace weft

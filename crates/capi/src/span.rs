@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
 use weftline::front::c::text;
-use weftline::front::{self, Args, Argument, EventHead, Kind, Table, Usage};
+use weftline::front::{self, Args, Argument, EventHead, EventKind, Table, Usage};
 use weftline::locate;
 
 use crate::site::Site;
@@ -49,13 +49,13 @@ impl Span {
 
     /// Tells the event and closes the span.
     #[inline(always)]
-    fn finish(&mut self, kind: Kind, end: u64, id: u64) {
+    fn finish(&mut self, kind: EventKind, end: u64, id: u64) {
         if front::still(self.table, self.epoch) {
-            if self.has_usage != 0 && matches!(kind, Kind::Span | Kind::AsyncSpan) {
+            if self.has_usage != 0 && matches!(kind, EventKind::Span | EventKind::AsyncSpan) {
                 self.put_usage();
             }
-            let told = EventHead { kind, name: self.name, category: self.category, start: self.start, end, id };
-            front::emit(self.table, &told, self.args.as_bytes());
+            let head = EventHead { kind, name: self.name, category: self.category, start: self.start, end, id };
+            front::emit(self.table, &head, self.args.as_bytes());
         }
         self.close();
     }
@@ -156,7 +156,7 @@ unsafe extern "C" fn weft_end(span: *mut Span) {
     // SAFETY: the caller passes NULL or a `weft_span`.
     if let Some(span) = unsafe { Span::open(span) } {
         let end = front::now(span.table);
-        span.finish(Kind::Span, end, 0);
+        span.finish(EventKind::Span, end, 0);
     }
 }
 
@@ -166,9 +166,9 @@ unsafe extern "C" fn weft_end(span: *mut Span) {
 unsafe extern "C" fn weft_tell(span: *mut Span, kind: c_int, id: u64) {
     // SAFETY: the caller passes NULL or a `weft_span`.
     let Some(span) = (unsafe { Span::open(span) }) else { return };
-    let kind = usize::try_from(kind).ok().and_then(|number| Kind::ALL.get(number).copied());
+    let kind = usize::try_from(kind).ok().and_then(|number| EventKind::ALL.get(number).copied());
     match kind {
-        Some(kind @ (Kind::Span | Kind::AsyncSpan)) => {
+        Some(kind @ (EventKind::Span | EventKind::AsyncSpan)) => {
             let end = front::now(span.table);
             span.finish(kind, end, id);
         }

@@ -11,7 +11,7 @@
 use std::ffi::c_char;
 
 use weftline::front::c::{pairs, text};
-use weftline::front::{self, Args, Argument, EventHead, Kind, Table, Usage};
+use weftline::front::{self, Args, Argument, EventHead, EventKind, Table, Usage};
 use weftline::locate;
 
 use crate::site::Site;
@@ -116,7 +116,7 @@ impl Woven {
         if self.is_async == 0 && self.scope.is_null() && way == Way::Returned {
             // SAFETY: the caller's word.
             let (name, category) = unsafe { self.names(table) };
-            front::emit(table, &EventHead { kind: Kind::Span, name, category, start, end: now, id: 0 }, &[]);
+            front::emit(table, &EventHead { kind: EventKind::Span, name, category, start, end: now, id: 0 }, &[]);
         } else {
             // SAFETY: the caller's word.
             unsafe { self.tell_span(table, start, now, way, None) };
@@ -145,8 +145,8 @@ impl Woven {
             front::used_since(table, from, |key, value| args.put(key, value));
         }
         let (kind, id) = match self.is_async {
-            0 => (Kind::Span, 0),
-            _ => (Kind::AsyncSpan, pairs::fresh()),
+            0 => (EventKind::Span, 0),
+            _ => (EventKind::AsyncSpan, pairs::fresh()),
         };
         front::emit(table, &EventHead { kind, name, category, start, end, id }, args.as_bytes());
     }
@@ -175,30 +175,30 @@ impl Woven {
         let ((name, category), args, scope) =
             unsafe { (self.names(table), self.scope_argument(table), text::bytes(self.scope).unwrap_or_default()) };
         let (kind, id) = match (self.is_async != 0, is_beginning) {
-            (false, true) => (Kind::Begin, 0),
-            (false, false) => (Kind::End, 0),
-            (true, true) => (Kind::AsyncBegin, pairs::begin(scope)),
-            (true, false) => (Kind::AsyncEnd, pairs::end(scope)),
+            (false, true) => (EventKind::Begin, 0),
+            (false, false) => (EventKind::End, 0),
+            (true, true) => (EventKind::AsyncBegin, pairs::begin(scope)),
+            (true, false) => (EventKind::AsyncEnd, pairs::end(scope)),
         };
         let now = front::now(table);
         front::emit(table, &EventHead { kind, name, category, start: now, end: now, id }, args.as_bytes());
     }
 
     /// What happens to the arrows of the function at its beginning (`true`) or its end. An `around` with `in` or `out` has one at its beginning.
-    fn arrow(&self, is_beginning: bool) -> Option<Kind> {
+    fn arrow(&self, is_beginning: bool) -> Option<EventKind> {
         let at_this_side = is_beginning != (self.pointcut == pointcut::AFTER);
         match (self.flow, is_beginning) {
-            (flow::IN, _) if at_this_side => Some(Kind::FlowEnd),
-            (flow::OUT, _) if at_this_side => Some(Kind::FlowStart),
-            (flow::INOUT, true) | (flow::OUTIN, false) => Some(Kind::FlowEnd),
-            (flow::INOUT, false) | (flow::OUTIN, true) => Some(Kind::FlowStart),
+            (flow::IN, _) if at_this_side => Some(EventKind::FlowEnd),
+            (flow::OUT, _) if at_this_side => Some(EventKind::FlowStart),
+            (flow::INOUT, true) | (flow::OUTIN, false) => Some(EventKind::FlowEnd),
+            (flow::INOUT, false) | (flow::OUTIN, true) => Some(EventKind::FlowStart),
             _ => None,
         }
     }
 
     fn tell_arrow(&self, table: &Table, is_beginning: bool) {
         let Some(kind) = self.arrow(is_beginning) else { return };
-        let id = if kind == Kind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
+        let id = if kind == EventKind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
         let (flow, now) = (text::name(table, b"flow"), front::now(table));
         front::emit(table, &EventHead { kind, name: flow, category: flow, start: now, end: now, id }, &[]);
     }
@@ -288,13 +288,13 @@ mod tests {
 
     #[test]
     fn arrows_are_at_the_side_where_the_original_has_them() {
-        let check = |pointcut: u8, flow: u8, at_begin: Option<Kind>, at_end: Option<Kind>| {
+        let check = |pointcut: u8, flow: u8, at_begin: Option<EventKind>, at_end: Option<EventKind>| {
             // SAFETY: a description of zeros is one of a `before` without texts.
             let mut woven: Woven = unsafe { std::mem::zeroed() };
             (woven.pointcut, woven.flow) = (pointcut, flow);
             assert_eq!((woven.arrow(true), woven.arrow(false)), (at_begin, at_end), "{pointcut} {flow}");
         };
-        let (starts, ends) = (Some(Kind::FlowStart), Some(Kind::FlowEnd));
+        let (starts, ends) = (Some(EventKind::FlowStart), Some(EventKind::FlowEnd));
         let around = 2;
         check(around, 0, None, None);
         check(around, flow::IN, ends, None);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     /// What an `after` does with its arrow.
-    fn woven_at_end(flow: u8) -> Option<Kind> {
+    fn woven_at_end(flow: u8) -> Option<EventKind> {
         // SAFETY: as above.
         let mut woven: Woven = unsafe { std::mem::zeroed() };
         (woven.pointcut, woven.flow) = (pointcut::AFTER, flow);

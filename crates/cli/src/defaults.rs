@@ -267,13 +267,13 @@ mod tests {
         let set =
             [("WEFT_RUN_SAMPLE", "4s"), ("WEFT_RUN_NO_ARGS", "1"), ("WEFT_RUN_SHARE", "0"), ("WEFT_RUN_TOP", "1")];
         let found = of_environment(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let mut told: Vec<_> = found
+        let mut sorted: Vec<_> = found
             .iter()
             .map(|one| (one.option.as_str(), one.values.join(","), one.off, one.origin.to_string()))
             .collect();
-        told.sort();
+        sorted.sort();
         assert_eq!(
-            told,
+            sorted,
             [
                 ("no-args", String::new(), false, "WEFT_RUN_NO_ARGS".to_owned()),
                 ("sample", "4s".to_owned(), false, "WEFT_RUN_SAMPLE".to_owned()),

@@ -81,7 +81,8 @@ pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Result<Watch, Stri
 /// Says how to get what was asked for.
 #[cfg(not(feature = "kernel"))]
 pub(crate) fn start(_run: &Path, say: &mut dyn FnMut(&str)) -> Result<Watch, String> {
-    let why = format!("this weft was built without it; {} adds it", crate::parts::remedy(crate::parts::Part::Kernel));
+    let why =
+        format!("this weft was built without it; {} adds it", crate::parts::remedy(crate::parts::Component::Kernel));
     say(&format!("without --kernel: {why}"));
     Err(why)
 }

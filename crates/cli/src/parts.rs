@@ -18,7 +18,7 @@ const SQL_PACKAGE: &str = "weftline_sql";
 
 /// What an installation may lack.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Part {
+pub(crate) enum Component {
     /// `weft query`
     Query,
     /// `--kernel`
@@ -49,41 +49,41 @@ pub(crate) fn states() -> Vec<State> {
     let there = |text: String| State { present: true, text };
     let query = match sql_program() {
         Some(program) => there(format!("weft query: answered by {}", program.display())),
-        None => absent(Part::Query, "weft query", "weft-sql is not installed"),
+        None => absent(Component::Query, "weft query", "weft-sql is not installed"),
     };
     let kernel = match cfg!(feature = "kernel") {
         true => there("--kernel: built in; to use it takes root, or CAP_BPF and CAP_PERFMON".into()),
-        false => absent(Part::Kernel, "--kernel", "not built in"),
+        false => absent(Component::Kernel, "--kernel", "not built in"),
     };
     let majors: Vec<String> = flags::plugin_majors().iter().map(u32::to_string).collect();
     let weave = match majors.is_empty() {
         false => there(format!("weft weave: plugins for clang {}", majors.join(", "))),
-        true => absent(Part::Weave, "weft weave", "no plugin for clang"),
+        true => absent(Component::Weave, "weft weave", "no plugin for clang"),
     };
     vec![query, kernel, weave]
 }
 
-fn absent(part: Part, name: &str, what: &str) -> State {
+fn absent(part: Component, name: &str, what: &str) -> State {
     State { present: false, text: format!("{name}: {what}; {} adds it", remedy(part)) }
 }
 
 /// The command that adds a part to this installation, for the middle of a sentence.
-pub(crate) fn remedy(part: Part) -> String {
+pub(crate) fn remedy(part: Component) -> String {
     let origin = Origin::of(&own_directory());
     let make = |target: &str| match &origin {
         Origin::Prefix(prefix) => format!("`make {target} install PREFIX={}` in a checkout", prefix.display()),
         _ => format!("`make {target}`"),
     };
     match (part, &origin) {
-        (Part::Query, Origin::Package) => "`pip install weftline-sql`".into(),
-        (Part::Query, _) => make("sql"),
+        (Component::Query, Origin::Package) => "`pip install weftline-sql`".into(),
+        (Component::Query, _) => make("sql"),
         // Only packages that were built without clang lack it.
-        (Part::Kernel, Origin::Package) => {
+        (Component::Kernel, Origin::Package) => {
             "with clang installed, `pip install --force-reinstall --no-deps .` in a checkout".into()
         }
-        (Part::Kernel, _) => make("kernel"),
-        (Part::Weave, Origin::BuildTree) => make("weave"),
-        (Part::Weave, _) => "`weft weave --setup`".into(),
+        (Component::Kernel, _) => make("kernel"),
+        (Component::Weave, Origin::BuildTree) => make("weave"),
+        (Component::Weave, _) => "`weft weave --setup`".into(),
     }
 }
 

@@ -6,7 +6,7 @@ use weftline_analysis::coverage::RunTotals;
 use weftline_analysis::findings::{Verdict, WallTime};
 use weftline_format::manifest::{CallTotal, FileTotal, SampleRecord, SpanTotal, SupervisorRecord};
 use weftline_report::head::{self, Head};
-use weftline_report::{Fact, text};
+use weftline_report::{Property, text};
 
 use crate::terminal::{self, Paint};
 
@@ -27,9 +27,9 @@ pub(crate) fn text(
     if let Some((headline, worst)) = headline {
         out.push_str(&text::verdict(&headline, worst, width, &paint));
     }
-    let mut all = facts(&head, trace_bytes, records, verdict);
-    all.extend(unjudged.map(|why| Fact { label: "verdict", shown: why.to_owned(), ..Fact::hidden("", "") }));
-    out.push_str(&text::facts(run, &all, width, &paint));
+    let mut all = properties(&head, trace_bytes, records, verdict);
+    all.extend(unjudged.map(|why| Property { label: "verdict", shown: why.to_owned(), ..Property::hidden("", "") }));
+    out.push_str(&text::properties(run, &all, width, &paint));
     if head.only_samples() || totals.events == 0 {
         return out;
     }
@@ -52,27 +52,32 @@ pub(crate) fn text(
     out
 }
 
-fn facts(head: &Head<'_>, trace_bytes: u64, records: &[SupervisorRecord], verdict: Option<&Verdict>) -> Vec<Fact> {
+fn properties(
+    head: &Head<'_>,
+    trace_bytes: u64,
+    records: &[SupervisorRecord],
+    verdict: Option<&Verdict>,
+) -> Vec<Property> {
     let totals = head.totals();
-    let line = |label: &'static str, shown: String| Fact { label, shown, ..Fact::hidden("", "") };
-    let mut facts = head.program();
+    let line = |label: &'static str, shown: String| Property { label, shown, ..Property::hidden("", "") };
+    let mut properties = head.program();
     let wall = verdict.and_then(|verdict| verdict.wall.clone()).or_else(|| WallTime::of_records(records));
-    facts.extend(wall.as_ref().map(head::wall_time));
-    facts.extend(verdict.and_then(|verdict| verdict.training.as_ref()).map(head::training));
+    properties.extend(wall.as_ref().map(head::wall_time));
+    properties.extend(verdict.and_then(|verdict| verdict.training.as_ref()).map(head::training));
     if !head.only_samples() {
-        facts.push(line("I/O", io(totals)));
-        facts.push(line("processes", head.processes()));
-        facts.push(line("trace", trace(head, trace_bytes)));
+        properties.push(line("I/O", io(totals)));
+        properties.push(line("processes", head.processes()));
+        properties.push(line("trace", trace(head, trace_bytes)));
     }
-    facts.extend(head.overhead());
-    facts.extend(head.losses());
-    facts.extend(
+    properties.extend(head.overhead());
+    properties.extend(head.losses());
+    properties.extend(
         records.iter().filter_map(|record| record.samples.as_ref()).map(|samples| line("sampled", sampled(samples))),
     );
     if head.only_samples() && totals.open {
-        facts.push(line("open", "the collector is still at work".to_owned()));
+        properties.push(line("open", "the collector is still at work".to_owned()));
     }
-    facts
+    properties
 }
 
 /// `44.9 KiB read, 12.5 MiB written in 3,989 calls, system files included`

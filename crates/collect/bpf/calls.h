@@ -49,7 +49,7 @@ INLINE u32 call_number(struct pt_regs *regs)
 INLINE u32 *rule_of(u32 number, u64 pid_tgid)
 {
 	u32 *rule = map_lookup(&calls, &number);
-	return rule && *rule & (CALL_TOLD | CALL_TIMED) && is_followed(pid_tgid >> 32) ? rule : 0;
+	return rule && *rule & (CALL_RECORDED | CALL_TIMED) && is_followed(pid_tgid >> 32) ? rule : 0;
 }
 
 static void flush_fault(u32 tgid, u32 tid);
@@ -151,7 +151,7 @@ int exit_call(u64 *context)
 	u64 end = now();
 	struct call call = *found;
 	map_delete(&under_way, &tid);
-	if (!(*rule & CALL_TOLD))
+	if (!(*rule & CALL_RECORDED))
 		return 0;
 	if (CALL_PATH(*rule)) {
 		tell_with_paths(regs, &call, number, *rule, context[1], both, end);

@@ -70,8 +70,8 @@ int exited(u64 *context)
 	u8 *how = map_lookup(&followed, &tgid);
 	if (!how)
 		return 0;
-	int told = *how == FOLLOW_SELF;
-	if (told) {
+	int recorded = *how == FOLLOW_SELF;
+	if (recorded) {
 		map_delete(&under_way, &tid);
 		flush_fault(tgid, tid);
 	}
@@ -79,7 +79,7 @@ int exited(u64 *context)
 	if (task->signal->live.counter > 0)
 		return 0;
 	map_delete(&followed, &tgid);
-	if (!told)
+	if (!recorded)
 		return 0;
 	struct record *record = reserve(KIND_EXIT, tgid, tid);
 	if (!record)

@@ -8,7 +8,7 @@
 char weft_license[] SEC("license") = "GPL";
 
 /* How a call is told: `crates/collect/src/kernel/calls.rs` fills these bits in. */
-#define CALL_TOLD 1 /* anything at all; without it the call is only timed, for page cache misses to belong to it */
+#define CALL_RECORDED 1 /* anything at all; without it the call is only timed, for page cache misses to belong to it */
 #define CALL_TIMED 2
 #define CALL_RETURNS_FILE 4
 #define CALL_NEEDS_FILE 8 /* not told without a descriptor: anonymous mmap */

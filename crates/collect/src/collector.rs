@@ -288,8 +288,8 @@ impl<C: Clock> Collector<C> {
     }
 
     fn add(&mut self, pid: u32) {
-        let told_by = (&self.events, about::FIRST_PID + u64::from(pid));
-        match self.targets.add(pid, told_by, &self.clock, &mut self.writer) {
+        let reported_by = (&self.events, about::FIRST_PID + u64::from(pid));
+        match self.targets.add(pid, reported_by, &self.clock, &mut self.writer) {
             Ok(()) => {}
             Err(error) if is_out_of_descriptors(&error) => {
                 self.targets.descriptors.refuse(pid);

@@ -19,7 +19,7 @@ use crate::roots::Roots;
 
 pub use groups::Group;
 use sentinels::Sentinels;
-use table::{Curiosity, Look, Table};
+use table::{Look, Table, Unfollowed};
 
 /// What is to be followed. Several options add up, with one exception: with a directory of sentinels the pattern does not find processes
 /// but chooses among the sentinels.
@@ -149,13 +149,13 @@ impl Follower {
         }
         let (options, own, roots, sentinels) = (&self.options, &self.own, &self.roots, &self.sentinels);
         let by_pattern = options.matching.as_ref().filter(|_| sentinels.is_none());
-        let curiosity = match (by_pattern, options.groups.is_empty()) {
-            (_, false) => Curiosity::All,
-            (Some(_), true) => Curiosity::Execs,
-            (None, true) => Curiosity::None,
+        let unfollowed = match (by_pattern, options.groups.is_empty()) {
+            (_, false) => Unfollowed::All,
+            (Some(_), true) => Unfollowed::Execs,
+            (None, true) => Unfollowed::None,
         };
         let mut chosen = Vec::new();
-        self.table.look(now_ns, curiosity, &self.followed, &mut |look: &mut Look<'_>| {
+        self.table.look(now_ns, unfollowed, &self.followed, &mut |look: &mut Look<'_>| {
             let wanted = by_pattern.is_some_and(|pattern| !own.contains(&look.pid()) && look.matches(pattern))
                 || options.groups.iter().any(|group| group.holds(roots, look.pid()));
             if wanted {

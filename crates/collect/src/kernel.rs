@@ -201,13 +201,13 @@ impl Tracer {
     /// Hands over all events that are there.
     pub fn drain(&mut self, take: &mut dyn FnMut(&KernelEvent<'_>)) -> u64 {
         self.translator.refresh_clock();
-        let mut told = 0;
+        let mut translated = 0;
         while let Some(item) = self.ring.next() {
             if let Some(record) = record::parse(&item) {
-                told += u64::from(self.translator.translate(&record, take));
+                translated += u64::from(self.translator.translate(&record, take));
             }
         }
-        told
+        translated
     }
 
     /// Events that were lost.

@@ -11,7 +11,7 @@
 //! | [`gpu`] | GPUs: NVIDIA by library or command, AMD by sysfs |
 //! | [`host`] | processors, memory, disks, network, file systems, pressure |
 //! | `kernel` | what the kernel saw: system calls, page faults, io_uring, block devices (feature `kernel`) |
-//! | [`node`] | facts about the machine |
+//! | [`node`] | what the machine is |
 //! | [`own`] | the collecting process |
 //! | [`process`] | one process: who it is, what it uses |
 //! | `read` | kept-open files of the kernel, and numbers in them |

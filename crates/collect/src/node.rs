@@ -1,4 +1,4 @@
-//! Facts about a machine: cores, memory, processor and its frequency, system, interfaces, distance to a peer.
+//! What a machine is: cores, memory, processor and its frequency, system, interfaces, distance to a peer.
 
 mod frequency;
 mod peer;
@@ -15,7 +15,7 @@ pub use peer::Peer;
 
 /// What a machine is. Absent is what it does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct NodeFacts {
+pub struct NodeInfo {
     /// Its name.
     pub host: Option<String>,
     /// This boot of it.
@@ -65,8 +65,8 @@ pub struct Interface {
     pub mtu: Option<u64>,
 }
 
-/// Reads the facts. With a peer (`HOST:PORT`, or `HOST`) it also connects to it, which may take up to three seconds.
-pub fn facts(roots: &Roots, peer: Option<&str>) -> NodeFacts {
+/// Reads what the machine is. With a peer (`HOST:PORT`, or `HOST`) it also connects to it, which may take up to three seconds.
+pub fn info(roots: &Roots, peer: Option<&str>) -> NodeInfo {
     let kernel = roots.proc.join("sys/kernel");
     let info = text(roots.proc.join("cpuinfo")).unwrap_or_default();
     let memory = text(roots.proc.join("meminfo")).unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn facts(roots: &Roots, peer: Option<&str>) -> NodeFacts {
     let dmi = roots.sys.join("class/dmi/id");
     let product: Vec<String> = ["sys_vendor", "product_name"].iter().filter_map(|file| text(dmi.join(file))).collect();
     let routes = text(roots.proc.join("net/route")).unwrap_or_default();
-    NodeFacts {
+    NodeInfo {
         host: text(kernel.join("hostname")),
         boot_id: text(kernel.join("random/boot_id")),
         cores: cores(roots, &info),

@@ -47,6 +47,6 @@ pub trait Sink {
     /// (`cpu`, `cpu-3`, `vda`).
     fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>);
 
-    /// Something said once: the command line of a process, the facts of a node.
+    /// Something said once: the command line of a process, what a node is.
     fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>);
 }

@@ -166,11 +166,11 @@ impl SampleWriter {
         self.pids.insert(process.pid, process);
     }
 
-    /// A fact about the host that is more than a list of values.
-    pub fn host_fact(&mut self, name: &str, at_ns: i64, members: &serde_json::Map<String, serde_json::Value>) {
+    /// Metadata of the host that is more than a list of values.
+    pub fn host_metadata(&mut self, name: &str, at_ns: i64, fields: &serde_json::Map<String, serde_json::Value>) {
         self.name(Subject::Host);
         self.lines.metadata_at(name, CATEGORY, 0, 0, at_ns);
-        for (key, value) in members {
+        for (key, value) in fields {
             self.lines.arg_json(key, &value.to_string());
         }
         self.lines.finish();

@@ -146,14 +146,14 @@ fn the_kernel_tells_of_ends_that_nobody_saw() {
         let ends = vanishing(&pids);
         let (record, said) = running.stop();
         let all = counters(run.path());
-        let told = asked && hears_of_ends();
+        let reported = asked && hears_of_ends();
         for (pid, own) in &ends {
             let cpu = sum(&of(&all, *pid, "process"), "cpu_ns");
             let end = of(&all, *pid, "end");
             assert_eq!(end.len(), 1, "{pid}");
             let stated = |key: &str| end[0].arg(key).and_then(Value::as_f64);
             let unseen = stated("unseen_ns").expect("stated");
-            if told {
+            if reported {
                 // A tick of the scheduler, and what the program did behind its last words.
                 assert!((cpu - own).abs() < 6e6, "{cpu} ns in samples, {own} by its own clock");
                 // By luck somebody looked at it just in time: then its bytes are known too.
@@ -166,8 +166,8 @@ fn the_kernel_tells_of_ends_that_nobody_saw() {
             }
         }
         assert_eq!((record.processes, said), (4, vec![]));
-        assert_eq!((record.told_ends, record.unseen_ends), if told { (4, 0) } else { (0, 4) });
-        assert_eq!(record.unseen_ns > 3e8 as u64, !told, "{record:?}");
+        assert_eq!((record.told_ends, record.unseen_ends), if reported { (4, 0) } else { (0, 4) });
+        assert_eq!(record.unseen_ns > 3e8 as u64, !reported, "{record:?}");
     }
 }
 

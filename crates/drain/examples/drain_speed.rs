@@ -10,7 +10,7 @@ use std::path::Path;
 
 use weftline_calls::Call;
 use weftline_drain::{Drain, DrainOptions, Live, LiveOptions};
-use weftline_recorder::annotation::{Argument, Event, Kind, Payload};
+use weftline_recorder::annotation::{Argument, Event, EventKind, Payload};
 use weftline_recorder::process::{self, Start};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, sys};
@@ -115,7 +115,7 @@ fn span_with_arguments(names: &Names, n: u64, start: u64) {
 
 fn tell(names: &Names, n: u64, start: u64, payload: &[u8]) {
     thread::record_annotation(&Event {
-        kind: Kind::Span as u32,
+        kind: EventKind::Span as u32,
         name: names.spans[n as usize % names.spans.len()],
         category: names.category,
         length: payload.len() as u32,

@@ -31,7 +31,7 @@ use weftline_recorder::process::slot::{Birth, slot_in};
 use weftline_recorder::sys;
 
 use crate::{procfs, system};
-pub(crate) use mapping::{ControlFacts, ControlPage};
+pub(crate) use mapping::{ControlPage, ControlSettings};
 use mapping::{Mapping, reserve};
 
 /// Copies a plain field that another process may be writing.
@@ -58,7 +58,7 @@ pub(crate) struct SegmentAt {
 
 /// A segment's header, copied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentFacts {
+pub(crate) struct SegmentInfo {
     pub state: u32,
     /// Records that were begun.
     pub taken: u32,
@@ -74,7 +74,7 @@ pub(crate) struct SegmentFacts {
 }
 
 /// A record, copied.
-pub(crate) type RecordFacts = Record<u32>;
+pub(crate) type RecordCopy = Record<u32>;
 
 /// The records of one segment.
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ pub(crate) struct Records<'a> {
 impl Records<'_> {
     /// A record, or nothing when it was never finished.
     #[inline]
-    pub(crate) fn get(self, index: u32) -> Option<RecordFacts> {
+    pub(crate) fn get(self, index: u32) -> Option<RecordCopy> {
         if index >= RECORDS_PER_SEGMENT {
             return None;
         }
@@ -111,7 +111,7 @@ impl Records<'_> {
 
 /// What a process slot says from its birth on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SlotFacts {
+pub(crate) struct SlotInfo {
     pub birth: Birth,
     pub generation: u64,
     pub born_ticks: u64,
@@ -271,9 +271,9 @@ impl Arena {
 
     /// Records in segments that no image has taken to be its own, by what their heads say: `is_known` tells of slot and generation.
     pub(crate) fn ownerless(&self, is_known: impl Fn(u32, u64) -> bool) -> u64 {
-        let facts = self.used_segments().into_iter().filter_map(|at| self.segment_facts(at));
-        let lost = facts.filter(|facts| facts.state != segment_state::FREE && !is_known(facts.slot, facts.generation));
-        lost.map(|facts| u64::from(facts.taken)).sum()
+        let segments = self.used_segments().into_iter().filter_map(|at| self.segment_info(at));
+        let lost = segments.filter(|info| info.state != segment_state::FREE && !is_known(info.slot, info.generation));
+        lost.map(|info| u64::from(info.taken)).sum()
     }
 
     pub(crate) fn header(&self) -> &ArenaHeader {
@@ -339,11 +339,11 @@ impl Arena {
     }
 
     /// The header of a segment; nothing when its piece cannot be mapped.
-    pub(crate) fn segment_facts(&self, at: SegmentAt) -> Option<SegmentFacts> {
+    pub(crate) fn segment_info(&self, at: SegmentAt) -> Option<SegmentInfo> {
         let segment = self.segment(at)?.header();
         // SAFETY: a segment header in mapped memory; plain fields were published by `state`.
         unsafe {
-            Some(SegmentFacts {
+            Some(SegmentInfo {
                 state: (*segment).state.load(Ordering::Acquire),
                 taken: (*segment).next.load(Ordering::Relaxed).min(RECORDS_PER_SEGMENT),
                 slot: copy!(segment.slot),
@@ -364,7 +364,7 @@ impl Arena {
     }
 
     /// A record, or nothing when it was never finished.
-    pub(crate) fn record(&self, at: SegmentAt, index: u32) -> Option<RecordFacts> {
+    pub(crate) fn record(&self, at: SegmentAt, index: u32) -> Option<RecordCopy> {
         self.records(at)?.get(index)
     }
 
@@ -398,11 +398,11 @@ impl Arena {
         self.slot(index).map_or(process_state::FREE, |slot| unsafe { (*slot).state.load(Ordering::Acquire) })
     }
 
-    pub(crate) fn slot_facts(&self, index: u32) -> SlotFacts {
-        let Some(slot) = self.slot(index) else { return SlotFacts::default() };
+    pub(crate) fn slot_info(&self, index: u32) -> SlotInfo {
+        let Some(slot) = self.slot(index) else { return SlotInfo::default() };
         // SAFETY: a slot in mapped memory; plain fields were published by its state.
         unsafe {
-            SlotFacts {
+            SlotInfo {
                 birth: Birth {
                     pid: copy!(slot.pid),
                     ppid: copy!(slot.ppid),
@@ -461,7 +461,7 @@ impl Arena {
     }
 
     /// Adds to what is known of a living process from outside.
-    pub(crate) fn note_habit(&self, index: u32, way: u32) {
+    pub(crate) fn note_unseen_io(&self, index: u32, way: u32) {
         if let Some(slot) = self.slot(index) {
             // SAFETY: a slot in mapped memory; the field is atomic.
             unsafe { (*slot).unseen_io.fetch_or(way, Ordering::Relaxed) };

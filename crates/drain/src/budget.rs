@@ -65,7 +65,7 @@ impl Budget {
         let mut members: Vec<(i64, usize, u64, u64)> = Vec::new();
         for (index, file) in files.iter().enumerate() {
             let file = lock(file);
-            members.extend(file.members.iter().map(|note| (note.facts.to_ns, index, note.sequence, note.size)));
+            members.extend(file.members.iter().map(|note| (note.stats.to_ns, index, note.sequence, note.size)));
         }
         members.sort_unstable();
         let mut unwanted: Vec<Vec<u64>> = vec![Vec::new(); files.len()];

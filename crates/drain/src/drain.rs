@@ -230,7 +230,7 @@ impl Drain {
             return false;
         }
         let claimed = self.pool.look(self.live.control.get(), now);
-        if self.next_room.is_some_and(|moment| now >= moment) {
+        if self.next_room.is_some_and(|due| now >= due) {
             self.next_room = Some(now + ROOM_LOOK);
             give_room(&self.live, &mut self.pool);
             // What is mapped stays, but nobody finds it any more. logind does this to users who have logged out, unless it is told not to.
@@ -345,7 +345,7 @@ impl Drain {
         let mut survivors: Vec<Survivor> = self
             .watched
             .values()
-            .map(|watched| Survivor { pid: watched.image.facts.birth.pid, exe: watched.image.identity.exe.clone() })
+            .map(|watched| Survivor { pid: watched.image.info.birth.pid, exe: watched.image.identity.exe.clone() })
             .collect();
         if self.children_to_come() {
             survivors.push(Survivor { pid: 0, exe: String::new() });

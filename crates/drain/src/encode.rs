@@ -18,7 +18,7 @@ use weftline_format::line::LineBuf;
 use weftline_recorder::annotation::ANNOTATION;
 use weftline_recorder::layout::{NO_OFFSET, record_flags, segment_clock};
 
-use crate::arena::{Arena, RecordFacts, SegmentAt};
+use crate::arena::{Arena, RecordCopy, SegmentAt};
 use crate::filter::Filter;
 use crate::image::Image;
 use crate::overlap::{self, Span, Tail};
@@ -28,7 +28,7 @@ use crate::totals::{FileSum, Totals, UntracedChild};
 
 use annotations::Annotations;
 use gather::means_nothing;
-use kinds::{Kind, Role, creates, kind_of, untraced_reason};
+use kinds::{CallKind, Role, creates, kind_of, untraced_reason};
 
 /// Text of a member: beyond it the member is closed at the next end of a segment.
 pub(crate) const MEMBER_TEXT: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl Hasher for IdHasher {
 
 /// What a finished member holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MemberFacts {
+pub(crate) struct MemberStats {
     /// Lines that are not metadata.
     pub events: u32,
     /// Metadata that the program told.
@@ -80,7 +80,7 @@ pub(crate) struct MemberFacts {
 /// Turns segments into the text of members.
 pub(crate) struct Encoder {
     lines: LineBuf,
-    facts: MemberFacts,
+    stats: MemberStats,
     /// Members begun by this encoder: tells which names the current one defines.
     member: u64,
     ids: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
@@ -88,8 +88,8 @@ pub(crate) struct Encoder {
     /// Bytes that more names of the job may have.
     names_room: usize,
     totals: Totals,
-    records: Vec<RecordFacts>,
-    told: Annotations,
+    records: Vec<RecordCopy>,
+    annotations: Annotations,
     /// The latest record of a living process that was waited for in vain.
     late: Option<(SegmentAt, u32)>,
     /// How often that happened in the segment at hand.
@@ -105,14 +105,14 @@ impl Encoder {
     pub(crate) fn new() -> Encoder {
         Encoder {
             lines: LineBuf::with_capacity(64 << 10),
-            facts: MemberFacts::default(),
+            stats: MemberStats::default(),
             member: 0,
             ids: HashMap::default(),
             names: Vec::new(),
             names_room: NAMES_MAX,
             totals: Totals::default(),
             records: Vec::new(),
-            told: Annotations::new(),
+            annotations: Annotations::new(),
             late: None,
             late_times: 0,
             spans: Vec::new(),
@@ -125,7 +125,7 @@ impl Encoder {
     /// Begins a member of an image; `again` where its file has the process's name already.
     pub(crate) fn begin(&mut self, identity: &Identity, sequence: u64, again: bool) {
         self.lines.clear();
-        self.facts = MemberFacts { from_ns: i64::MAX, ..MemberFacts::default() };
+        self.stats = MemberStats { from_ns: i64::MAX, ..MemberStats::default() };
         self.member += 1;
         let identity = Identity { seq: sequence, ..identity.clone() };
         match again {
@@ -139,8 +139,8 @@ impl Encoder {
         self.lines.as_bytes()
     }
 
-    pub(crate) fn facts(&self) -> MemberFacts {
-        self.facts
+    pub(crate) fn stats(&self) -> MemberStats {
+        self.stats
     }
 
     /// Forgets the names of the arena, and gives what was summed up since the last call: for each member, whose events count only if it was written.
@@ -151,7 +151,7 @@ impl Encoder {
         for name in self.names.drain(..).filter(|name| name.sum.io.calls > 0) {
             totals.files.merge(name.hash, &name.sum);
         }
-        self.told.take_sums(&mut totals.spans);
+        self.annotations.take_sums(&mut totals.spans);
         totals
     }
 
@@ -166,29 +166,29 @@ impl Encoder {
         filter: &Filter,
         dead: bool,
     ) {
-        let (Some(facts), Some(stored)) = (image.arena.segment_facts(at), image.arena.records(at)) else { return };
+        let (Some(info), Some(stored)) = (image.arena.segment_info(at), image.arena.records(at)) else { return };
         // A thread without the run's clock counts nanoseconds; spans of before cannot be compared with its own.
-        let own_clock = facts.clock != segment_clock::SHARED;
+        let own_clock = info.clock != segment_clock::SHARED;
         let (counted, nothing) = (own_clock.then(|| timeline.of_monotonic()), Tail::default());
         let (timeline, tail) = (counted.as_ref().unwrap_or(timeline), if own_clock { &nothing } else { tail });
-        self.clock = match facts.clock {
+        self.clock = match info.clock {
             segment_clock::COARSE => Some("coarse"),
             segment_clock::MONOTONIC => Some("system-call"),
             _ => None,
         };
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        self.told.begin();
+        self.annotations.begin();
         self.late = None;
         self.late_times = 0;
         let mut index = 0;
-        while index < facts.taken {
+        while index < info.taken {
             match stored.get(index) {
                 Some(record) if record.head & ANNOTATION == 0 => {
                     records.push(record);
                     index += 1;
                 }
-                found => index += self.other_record(image, at, index, &facts, dead, found, &mut records),
+                found => index += self.other_record(image, at, index, &info, dead, found, &mut records),
             }
         }
         let vfork_pids = vfork_pids(&records);
@@ -201,7 +201,7 @@ impl Encoder {
         for (index, record) in records.iter().enumerate() {
             let (pid, tid) = match vfork_pids.get(index).copied().flatten() {
                 Some(child) => (child, child),
-                None => (image.facts.birth.pid, facts.tid),
+                None => (image.info.birth.pid, info.tid),
             };
             let crossing = self.crossing[index];
             if let Some(kind) = kind_of(record.head) {
@@ -219,8 +219,8 @@ impl Encoder {
     /// The member reaches so far.
     #[inline]
     fn cover(&mut self, start: i64, end: i64) {
-        self.facts.from_ns = self.facts.from_ns.min(start);
-        self.facts.to_ns = self.facts.to_ns.max(end);
+        self.stats.from_ns = self.stats.from_ns.min(start);
+        self.stats.to_ns = self.stats.to_ns.max(end);
         self.totals.last_ns = self.totals.last_ns.max(end);
     }
 
@@ -229,8 +229,8 @@ impl Encoder {
     fn record(
         &mut self,
         arena: &Arena,
-        kind: &Kind,
-        record: &RecordFacts,
+        kind: &CallKind,
+        record: &RecordCopy,
         pid: u32,
         tid: u32,
         crossing: bool,
@@ -275,7 +275,7 @@ impl Encoder {
                 lines.arg_hash("fhash", self.names[path].hash);
             }
             lines.finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
             return;
         }
         let id = made_up_id(start, pid, tid);
@@ -320,28 +320,28 @@ impl Encoder {
             lines.arg_str("clock", clock.as_bytes());
         }
         lines.finish();
-        self.facts.events += 1;
+        self.stats.events += 1;
         if crossing {
             lines.async_end(kind.call.name, kind.category, pid, tid, end, id).finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
         }
     }
 
     /// The name that a thread was given.
     #[cold]
-    fn thread_name(&mut self, arena: &Arena, record: &RecordFacts, pid: u32, timeline: &Timeline) {
+    fn thread_name(&mut self, arena: &Arena, record: &RecordCopy, pid: u32, timeline: &Timeline) {
         let (Some((_, name)), Ok(tid)) = (arena.name(record.path), u32::try_from(record.fd)) else { return };
         let at = timeline.at(record.start);
         self.cover(at, at);
         self.lines.metadata_at("thread_name", "PROCESS", pid, tid, at).arg_str("name", name).finish();
-        self.facts.metadata += 1;
+        self.stats.metadata += 1;
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct of these would only rename them")]
     fn sum_up(
         &mut self,
-        kind: &Kind,
-        record: &RecordFacts,
+        kind: &CallKind,
+        record: &RecordCopy,
         path: Option<usize>,
         second: Option<usize>,
         (pid, tid): (u32, u32),
@@ -427,7 +427,7 @@ impl Encoder {
 }
 
 /// Time spent in the calls that a folded record stands for.
-fn busy(record: &RecordFacts, timeline: &Timeline) -> i64 {
+fn busy(record: &RecordCopy, timeline: &Timeline) -> i64 {
     timeline.at(record.end) - timeline.at(record.end.saturating_sub(record.extra))
 }
 
@@ -437,16 +437,16 @@ fn made_up_id(start: i64, pid: u32, tid: u32) -> u64 {
 }
 
 /// The record as a span for [`overlap`]. Calls of a `vfork` child stand on a track of their own; of annotations only those of the first
-/// kind, [`Span`](weftline_recorder::annotation::Kind::Span), are on the thread's stack with a start and an end.
+/// kind, [`Span`](weftline_recorder::annotation::EventKind::Span), are on the thread's stack with a start and an end.
 #[inline]
-fn span(record: &RecordFacts) -> Span {
+fn span(record: &RecordCopy) -> Span {
     let elsewhere = record.head & record_flags::VFORK_CHILD != 0 || record.head & 0xFFFF > ANNOTATION;
     if elsewhere { (record.end, record.end) } else { (record.start, record.end) }
 }
 
 /// The spans at the end of a segment, for the next segment of the same thread.
 pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
-    let shared = arena.segment_facts(at).is_some_and(|facts| facts.clock == segment_clock::SHARED);
+    let shared = arena.segment_info(at).is_some_and(|info| info.clock == segment_clock::SHARED);
     let Some(stored) = arena.records(at).filter(|_| shared) else { return Tail::default() };
     let backwards = (0..taken).rev().filter_map(|index| stored.get(index));
     let spans = backwards.filter(|record| !means_nothing(record.head)).map(|record| span(&record));
@@ -455,7 +455,7 @@ pub(crate) fn tail_of(arena: &Arena, at: SegmentAt, taken: u32) -> Tail {
 
 /// For each record that a `vfork` child made, the pid of that child: it stands in the thread's next `vfork` record. Empty
 /// when there is none, which is nearly always.
-fn vfork_pids(records: &[RecordFacts]) -> Vec<Option<u32>> {
+fn vfork_pids(records: &[RecordCopy]) -> Vec<Option<u32>> {
     if !records.iter().any(|record| record.head & record_flags::VFORK_CHILD != 0) {
         return Vec::new();
     }

@@ -183,10 +183,10 @@ impl Glance {
         if !notes.is_empty() {
             return notes.join("; ");
         }
-        let told = std::fs::read_dir(self.run.join(RECORD_DIR)).is_ok_and(|entries| {
+        let recorded = std::fs::read_dir(self.run.join(RECORD_DIR)).is_ok_and(|entries| {
             entries.flatten().any(|entry| Path::new(&entry.file_name()).extension().is_some_and(|end| end == "json"))
         });
-        match (told, self.directories.is_empty()) {
+        match (recorded, self.directories.is_empty()) {
             (true, _) => "the run has ended; `weft info` and `weft report` show it".to_owned(),
             (false, true) => "nothing has been recorded yet".to_owned(),
             (false, false) => "none of its processes runs; `weft recover` writes what they left".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use weftline_format::identity::{Identity, held};
 use weftline_format::secrets::Arguments;
 
-use crate::arena::{Arena, SlotFacts};
+use crate::arena::{Arena, SlotInfo};
 use crate::output::{HEAD, TraceFile};
 use crate::paths;
 use crate::procfs::Host;
@@ -38,7 +38,7 @@ impl ImageKey {
 pub(crate) struct Image {
     pub key: ImageKey,
     pub arena: Arc<Arena>,
-    pub facts: SlotFacts,
+    pub info: SlotInfo,
     /// What tells it from all others of its pid: AT_RANDOM, which is new for every exec, and the clock at birth, which
     /// differs among forked children. Recovery computes the same.
     pub tag: String,
@@ -69,40 +69,40 @@ impl Image {
         start: Option<u64>,
         arguments: Arguments,
     ) -> Image {
-        let facts = arena.slot_facts(slot);
-        let tag = tag_of(&facts);
+        let info = arena.slot_info(slot);
+        let tag = tag_of(&info);
         let text = |id: u32| arena.name(id).map(|(_, bytes)| bytes).unwrap_or_default();
         let path = |id: u32| paths::resolve(|id| arena.name(id), id).map(|path| held(&path)).unwrap_or_default();
-        let command = text(facts.birth.command);
+        let command = text(info.birth.command);
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
         let cmd = arguments.kept(words.take(WORDS_MAX).map(held));
-        let exe = path(facts.birth.exe);
-        let born_ticks = facts.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
+        let exe = path(info.birth.exe);
+        let born_ticks = info.born_boot / (1_000_000_000 / host.clock_ticks.max(1));
         let identity = Identity {
-            pid: facts.birth.pid,
-            at_ns: match facts.born_ticks {
+            pid: info.birth.pid,
+            at_ns: match info.born_ticks {
                 // The process may not read the counter.
-                0 => timeline.at_monotonic(facts.born_mono),
+                0 => timeline.at_monotonic(info.born_mono),
                 ticks => timeline.at(ticks),
             },
-            name: display_name(&cmd, &exe, facts.birth.parent_slot != 0),
+            name: display_name(&cmd, &exe, info.birth.parent_slot != 0),
             host: host.name.clone(),
             boot: host.boot.clone(),
-            pidns: facts.birth.pid_namespace,
+            pidns: info.birth.pid_namespace,
             start: start.unwrap_or(born_ticks),
             nonce: tag.clone(),
-            ppid: facts.birth.ppid,
+            ppid: info.birth.ppid,
             exe,
             cmd,
-            cwd: path(facts.birth.cwd),
-            rank: u32::try_from(facts.birth.rank).ok(),
+            cwd: path(info.birth.cwd),
+            rank: u32::try_from(info.birth.rank).ok(),
             seq: 0,
         };
-        let file = TraceFile::new(format!("{}-{}-{tag}.pfw.gz", host.name, facts.birth.pid));
+        let file = TraceFile::new(format!("{}-{}-{tag}.pfw.gz", host.name, info.birth.pid));
         Image {
-            key: ImageKey { arena: arena.number(), slot, generation: facts.generation },
+            key: ImageKey { arena: arena.number(), slot, generation: info.generation },
             arena: Arc::clone(arena),
-            facts,
+            info,
             tag,
             identity,
             numbers: Mutex::default(),
@@ -165,9 +165,9 @@ impl Numbers {
 }
 
 /// See [`Image::tag`].
-pub(crate) fn tag_of(facts: &SlotFacts) -> String {
-    let born = if facts.born_ticks == 0 { facts.born_mono } else { facts.born_ticks };
-    format!("{:012x}", (facts.birth.nonce ^ born.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
+pub(crate) fn tag_of(info: &SlotInfo) -> String {
+    let born = if info.born_ticks == 0 { info.born_mono } else { info.born_ticks };
+    format!("{:012x}", (info.birth.nonce ^ born.rotate_left(17)) & 0xFFFF_FFFF_FFFF)
 }
 
 /// The command line as one text, the program without its directory. A child made by fork has its parent's command line.

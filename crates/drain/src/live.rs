@@ -38,7 +38,7 @@ use weftline_recorder::arena::LIVE_PATH_MAX;
 use weftline_recorder::clock;
 use weftline_recorder::layout::{LAYOUT_VERSION, MAX_PIECES, PIECE_SIZE, RUN_ID_MAX, Rules, SHARED_SUFFIX, options};
 
-use crate::arena::{ControlFacts, ControlPage};
+use crate::arena::{ControlPage, ControlSettings};
 use crate::error::DrainError;
 use crate::filter::Patterns;
 use crate::procfs::Host;
@@ -165,7 +165,7 @@ impl Live {
             bits |= if on { bit } else { 0 };
         }
         let usual = if given.unsupervised { MAX_PIECES } else { SUPERVISED_PIECES };
-        let facts = ControlFacts {
+        let control = ControlSettings {
             clock: kind as u32,
             options: bits,
             max_pieces: given.max_pieces.unwrap_or(usual).clamp(1, MAX_PIECES) as u32,
@@ -173,13 +173,13 @@ impl Live {
             run_id: named(&run_id),
         };
         if given.other_users {
-            let (clock, options, max_pieces) = (facts.clock, facts.options, facts.max_pieces);
-            let rules = Rules { version: LAYOUT_VERSION, clock, options, max_pieces, wait_limit: facts.wait_limit };
+            let (clock, options, max_pieces) = (control.clock, control.options, control.max_pieces);
+            let rules = Rules { version: LAYOUT_VERSION, clock, options, max_pieces, wait_limit: control.wait_limit };
             write_rules(&directory.join(RULES), rules)?;
         }
         let control_path = directory.join("ctl");
         let control =
-            ControlPage::create(&control_path, facts).map_err(|error| DrainError::io(&control_path, error))?;
+            ControlPage::create(&control_path, control).map_err(|error| DrainError::io(&control_path, error))?;
         settings.write(&directory)?;
         let started_ns = clock::read(libc::CLOCK_REALTIME) as i64;
         let pointer = Pointer::path(&run, &host, session);

@@ -13,7 +13,7 @@ use weftline_format::line::LineBuf;
 use weftline_format::member::{self, Deflater, HEADER_LEN};
 
 use crate::Result;
-use crate::encode::MemberFacts;
+use crate::encode::MemberStats;
 use crate::error::DrainError;
 use crate::stop::{self, Stop};
 
@@ -25,7 +25,7 @@ pub(crate) const HEAD: u64 = 0;
 pub(crate) struct MemberNote {
     pub sequence: u64,
     pub size: u64,
-    pub facts: MemberFacts,
+    pub stats: MemberStats,
 }
 
 /// Members that were dropped to keep within the size limit.
@@ -145,7 +145,7 @@ impl TraceFile {
         let _ = std::fs::remove_file(&beside);
         let dropped_before = self.dropped;
         for note in self.members.iter().filter(|note| unwanted.contains(&note.sequence)) {
-            self.dropped.add(1, u64::from(note.facts.events), note.facts.from_ns, note.facts.to_ns);
+            self.dropped.add(1, u64::from(note.stats.events), note.stats.from_ns, note.stats.to_ns);
         }
         let rewritten = self.copy_without(&path, &beside, unwanted, deflater);
         let length = rewritten.inspect_err(|_| {
@@ -173,17 +173,17 @@ impl TraceFile {
         let (mut at, mut header, mut member) = (0, [0; HEADER_LEN], Vec::new());
         while at < self.length {
             from.read_exact_at(&mut header, at).map_err(fail)?;
-            let Ok(facts) = member::parse_header(&header) else { break };
-            if facts.size > self.length - at {
+            let Ok(header) = member::parse_header(&header) else { break };
+            if header.size > self.length - at {
                 break;
             }
-            if facts.seq != HEAD && !unwanted.contains(&facts.seq) {
-                member.resize(facts.size as usize, 0);
+            if header.seq != HEAD && !unwanted.contains(&header.seq) {
+                member.resize(header.size as usize, 0);
                 from.read_exact_at(&mut member, at).map_err(fail)?;
                 to.write_all(&member).map_err(fail_beside)?;
-                length += facts.size;
+                length += header.size;
             }
-            at += facts.size;
+            at += header.size;
         }
         to.into_inner().map_err(|error| fail_beside(error.into_error()))?;
         Ok(length)

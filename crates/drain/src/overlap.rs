@@ -21,7 +21,7 @@ impl Tail {
     /// Looks at a span that ended after all before it. Whether it crosses one of them.
     #[inline]
     fn push(&mut self, (start, end): Span) -> bool {
-        // A moment crosses nothing, and moments would soon take the place of all spans.
+        // An instant crosses nothing, and instants would soon take the place of all spans.
         if start == end {
             return false;
         }

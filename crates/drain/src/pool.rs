@@ -69,7 +69,7 @@ pub(crate) struct Pool {
     /// only its change is believed.
     own_seen: u64,
     own_until: Option<Instant>,
-    told: bool,
+    warned: bool,
     /// Pieces that arenas may still grow by at request. Programs can write what the control page says of it.
     room: i64,
     /// Arenas that a process claimed and that could not be looked at: somebody cut or replaced their files.
@@ -92,7 +92,7 @@ impl Pool {
             owners: BTreeMap::new(),
             own_seen: 0,
             own_until: None,
-            told: false,
+            warned: false,
             room: i64::MAX,
             unreadable: 0,
             closed: false,
@@ -204,7 +204,7 @@ impl Pool {
             return Ok(());
         }
         let goal = (2 * claimed.max(std::mem::take(&mut user.owed))).clamp(user.least, READY_MOST);
-        if self.closed || ready >= goal || user.not_before.is_some_and(|moment| now < moment) {
+        if self.closed || ready >= goal || user.not_before.is_some_and(|due| now < due) {
             return Ok(());
         }
         user.not_before = None;
@@ -224,7 +224,7 @@ impl Pool {
             tell(control, owner, made.is_ok() || ready > 0);
             if let Err(error) = made {
                 self.users[index].not_before = Some(now + PAUSE);
-                let first = !std::mem::replace(&mut self.told, true);
+                let first = !std::mem::replace(&mut self.warned, true);
                 // Where there is no room, whoever comes next finds one ready, or is the first to find none.
                 let alarm = first && (ready == 0 || !matches!(error, DrainError::NoRoom { .. }));
                 return if alarm { Err(error) } else { Ok(()) };

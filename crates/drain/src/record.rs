@@ -113,8 +113,8 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
     process.sampled_io = end.io_end == KernelIo::UNKNOWN;
     process.recorder_read = end.own_reads;
     // Of a process that was killed before anybody looked, its own look at the start is the last one.
-    let counted = if process.sampled_io { last.sampled.or(Some(image.facts.birth.io_start)) } else { Some(end.io_end) };
-    if let (Some(start), Some(end)) = (procfs::counted(image.facts.birth.io_start), counted.and_then(procfs::counted)) {
+    let counted = if process.sampled_io { last.sampled.or(Some(image.info.birth.io_start)) } else { Some(end.io_end) };
+    if let (Some(start), Some(end)) = (procfs::counted(image.info.birth.io_start), counted.and_then(procfs::counted)) {
         process.io = Some(IoSpan { start, end });
     }
     if !last.alive {

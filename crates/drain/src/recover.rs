@@ -245,7 +245,7 @@ fn recover_one(
         remove(directory, pointer_path, report)?;
         return Ok(None);
     }
-    let pids = running.iter().map(|image| image.facts.birth.pid).chain(starting).collect();
+    let pids = running.iter().map(|image| image.info.birth.pid).chain(starting).collect();
     Ok(Some(WhyOpen::Running { pids }))
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weftline_format::files;
-use weftline_recorder::clock::{self, Kind};
+use weftline_recorder::clock::{self, ClockKind};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"weftCLK\n");
 const MILLISECOND: u64 = 1_000_000;
@@ -82,7 +82,7 @@ fn identity(offset: i64) -> Piece {
 /// Lengthens a timeline.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    kind: Kind,
+    kind: ClockKind,
     /// What is added to CLOCK_MONOTONIC.
     offset: i64,
     /// The first anchor and the newest.
@@ -96,7 +96,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Starts the clock of a run and its file.
-    pub(crate) fn create(path: &Path, kind: Kind) -> io::Result<Clock> {
+    pub(crate) fn create(path: &Path, kind: ClockKind) -> io::Result<Clock> {
         clock::set(kind as u32, Some(libc::clock_gettime));
         let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
         let (ticks, mono) = clock::anchor();
@@ -108,7 +108,7 @@ impl Clock {
 
     /// Goes on with the clock of an earlier supervisor. Without a readable file it starts at `birth`, an anchor with
     /// CLOCK_REALTIME of the first process.
-    pub(crate) fn resume(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> Clock {
+    pub(crate) fn resume(path: &Path, kind: ClockKind, birth: (u64, u64, u64)) -> Clock {
         let (mut clock, from_file) = Clock::read_back(path, kind, birth);
         if from_file {
             clock.file = files::append(path).ok();
@@ -117,12 +117,12 @@ impl Clock {
     }
 
     /// The same beside a supervisor, whose file is left as it is.
-    pub(crate) fn watch(path: &Path, kind: Kind) -> Clock {
+    pub(crate) fn watch(path: &Path, kind: ClockKind) -> Clock {
         Clock::read_back(path, kind, (0, 0, 0)).0
     }
 
     /// The clock, and whether its file could be read.
-    fn read_back(path: &Path, kind: Kind, birth: (u64, u64, u64)) -> (Clock, bool) {
+    fn read_back(path: &Path, kind: ClockKind, birth: (u64, u64, u64)) -> (Clock, bool) {
         clock::set(kind as u32, Some(libc::clock_gettime));
         // A file that cannot be read is as good as none.
         let bytes = files::read(path).unwrap_or_default();
@@ -132,7 +132,7 @@ impl Clock {
             return (Clock::new(kind, real.wrapping_sub(mono) as i64, (ticks, mono), None), false);
         };
         let mut clock = Clock::new(kind, *offset as i64, (*first_ticks, *first_mono), None);
-        if kind == Kind::Tsc {
+        if kind == ClockKind::Tsc {
             let pieces: Vec<Piece> = pieces
                 .as_chunks::<3>()
                 .0
@@ -147,17 +147,17 @@ impl Clock {
         (clock, true)
     }
 
-    fn new(kind: Kind, offset: i64, first: (u64, u64), file: Option<File>) -> Clock {
+    fn new(kind: ClockKind, offset: i64, first: (u64, u64), file: Option<File>) -> Clock {
         let pieces = match kind {
-            Kind::Monotonic => vec![identity(offset)],
-            Kind::Tsc => Vec::new(),
+            ClockKind::Monotonic => vec![identity(offset)],
+            ClockKind::Tsc => Vec::new(),
         };
         Clock { kind, offset, first, last: first, due: 0, pieces: Arc::new(pieces), file }
     }
 
     /// The timeline up to now: all that has happened so far can be placed on it.
     pub(crate) fn now(&mut self) -> Timeline {
-        if self.kind == Kind::Tsc {
+        if self.kind == ClockKind::Tsc {
             let mut anchor = clock::anchor();
             if self.pieces.is_empty() && anchor.1.saturating_sub(self.first.1) < MILLISECOND / 5 {
                 // Too close to the first anchor to know the rate.
@@ -183,7 +183,7 @@ impl Clock {
 
     /// Gives a timeline that has only its beginning the rate that the counter has now: it is the machine's, whatever boot it is.
     pub(crate) fn assume_rate(&mut self) {
-        if self.kind != Kind::Tsc || !self.pieces.is_empty() {
+        if self.kind != ClockKind::Tsc || !self.pieces.is_empty() {
             return;
         }
         let before = clock::anchor();
@@ -197,7 +197,7 @@ impl Clock {
     /// Takes an anchor into account. Anchors must come in order; others are ignored.
     pub(crate) fn add(&mut self, (ticks, mono): (u64, u64)) {
         let (passed, elapsed) = (ticks.wrapping_sub(self.last.0) as i64, mono.wrapping_sub(self.last.1) as i64);
-        if self.kind != Kind::Tsc || passed <= 0 || elapsed <= 0 {
+        if self.kind != ClockKind::Tsc || passed <= 0 || elapsed <= 0 {
             return;
         }
         let true_rate = ((i128::from(elapsed) << 32) / i128::from(passed)).clamp(1, i128::from(u64::MAX >> 1)) as u64;
@@ -258,7 +258,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn started(first: (u64, u64)) -> Clock {
-        Clock::new(Kind::Tsc, 1_000_000_000_000, first, None)
+        Clock::new(ClockKind::Tsc, 1_000_000_000_000, first, None)
     }
 
     proptest! {
@@ -267,20 +267,20 @@ mod tests {
         fn rises_and_is_never_revised(steps in prop::collection::vec((1u64..40_000_000_000, 1u64..20_000_000_000), 1..40)) {
             let mut clock = started((5_000, 7_000));
             let (mut ticks, mut mono) = (5_000, 7_000);
-            let mut said: Vec<(u64, i64)> = Vec::new();
+            let mut placed: Vec<(u64, i64)> = Vec::new();
             for (passed, elapsed) in steps {
                 // What happened since the last anchor is placed before the next one is known.
                 if !clock.pieces.is_empty() {
                     for part in 0..4 {
-                        let moment = ticks + passed * part / 4;
-                        said.push((moment, clock.timeline().at(moment)));
+                        let at = ticks + passed * part / 4;
+                        placed.push((at, clock.timeline().at(at)));
                     }
                 }
                 ticks += passed;
                 mono += elapsed;
                 clock.add((ticks, mono));
-                for (moment, ns) in &said {
-                    prop_assert_eq!(clock.timeline().at(*moment), *ns);
+                for (at, ns) in &placed {
+                    prop_assert_eq!(clock.timeline().at(*at), *ns);
                 }
             }
             let timeline = clock.timeline();
@@ -326,22 +326,22 @@ mod tests {
     fn goes_on_from_its_file() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("clock");
-        let mut clock = Clock::create(&path, Kind::Tsc).expect("created");
+        let mut clock = Clock::create(&path, ClockKind::Tsc).expect("created");
         let first = clock.now();
-        let moments: Vec<u64> = (0..50).map(|n| clock.first.0 + n * 100_000).collect();
-        let expected: Vec<i64> = moments.iter().map(|ticks| first.at(*ticks)).collect();
+        let times: Vec<u64> = (0..50).map(|n| clock.first.0 + n * 100_000).collect();
+        let expected: Vec<i64> = times.iter().map(|ticks| first.at(*ticks)).collect();
         drop(clock);
-        let mut resumed = Clock::resume(&path, Kind::Tsc, (0, 0, 0));
+        let mut resumed = Clock::resume(&path, ClockKind::Tsc, (0, 0, 0));
         let last = resumed.last;
         resumed.add((last.0 + 3 * SECOND, last.1 + SECOND));
-        let again: Vec<i64> = moments.iter().map(|ticks| resumed.timeline().at(*ticks)).collect();
+        let again: Vec<i64> = times.iter().map(|ticks| resumed.timeline().at(*ticks)).collect();
         assert_eq!(again, expected);
 
         let path = directory.path().join("none");
-        let lost = Clock::resume(&path, Kind::Tsc, (100, 50, 1_050));
+        let lost = Clock::resume(&path, ClockKind::Tsc, (100, 50, 1_050));
         assert_eq!((lost.offset, lost.first), (1_000, (100, 50)));
         // Not by `resume`, which chooses the clock of this whole process.
-        let identity = Clock::new(Kind::Monotonic, 1_000, (100, 50), None).timeline();
+        let identity = Clock::new(ClockKind::Monotonic, 1_000, (100, 50), None).timeline();
         assert_eq!(identity.at(77), 1_077);
     }
 }

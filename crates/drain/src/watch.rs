@@ -98,10 +98,10 @@ impl Watched {
             return false;
         }
         let Some(mut pid) = self.pid(host) else { return false };
-        if !is_process(pid, self.image.facts.born_boot, host) {
+        if !is_process(pid, self.image.info.born_boot, host) {
             // Of a process in another namespace it may have been the wrong one.
             self.seen_as = None;
-            match self.pid(host).filter(|again| *again != pid && is_process(*again, self.image.facts.born_boot, host)) {
+            match self.pid(host).filter(|again| *again != pid && is_process(*again, self.image.info.born_boot, host)) {
                 Some(again) => pid = again,
                 None => return false,
             }
@@ -121,7 +121,7 @@ impl Watched {
 
     /// Whether a thread of the living process is gone. In another pid namespace thread ids cannot be compared.
     pub(crate) fn has_lost_thread(&mut self, host: &Host, tid: u32) -> bool {
-        let own = self.image.facts.birth.pid;
+        let own = self.image.info.birth.pid;
         !self.dead && self.pid(host) == Some(own) && procfs::stat(own).is_some() && !procfs::has_thread(own, tid)
     }
 
@@ -141,14 +141,14 @@ impl Watched {
             self.ring_gap = (self.ring_gap * 2).min(RINGS_LAST);
             self.next_ring_look = now + self.ring_gap;
             if procfs::uses_io_uring(pid) {
-                self.image.arena.note_habit(self.image.key.slot, unseen_io::IO_URING);
+                self.image.arena.note_unseen_io(self.image.key.slot, unseen_io::IO_URING);
             }
         }
     }
 
     /// Whether `newer` is what this process became: the same pid in the same namespace, born later.
     pub(crate) fn is_replaced_by(&self, newer: &Image) -> bool {
-        let (old, new) = (&self.image.facts, &newer.facts);
+        let (old, new) = (&self.image.info, &newer.info);
         old.birth.pid == new.birth.pid
             && old.birth.pid_namespace == new.birth.pid_namespace
             && old.birth.pid_namespace != 0
@@ -169,21 +169,21 @@ pub(crate) fn start_of(arena: &Arena, slot: u32, host: &Host) -> Option<u64> {
 
 /// The pid by which we see the process in a slot.
 pub(crate) fn seen_as(arena: &Arena, slot: u32, host: &Host) -> Option<u32> {
-    let facts = arena.slot_facts(slot);
-    if facts.birth.pid_namespace == host.pid_namespace {
-        return Some(facts.birth.pid);
+    let info = arena.slot_info(slot);
+    if info.birth.pid_namespace == host.pid_namespace {
+        return Some(info.birth.pid);
     }
     // The parent said by which pid it knows the child; that helps if we share the parent's namespace.
     let outside = arena.pid_outside(slot);
     let parent_namespace =
-        facts.birth.parent_slot.checked_sub(1).map(|parent| arena.slot_facts(parent).birth.pid_namespace);
+        info.birth.parent_slot.checked_sub(1).map(|parent| arena.slot_info(parent).birth.pid_namespace);
     if outside != 0 && parent_namespace == Some(host.pid_namespace) {
         return Some(outside);
     }
     let tick = 1_000_000_000 / host.clock_ticks.max(1);
     procfs::find_in_namespace(
-        facts.birth.pid,
-        facts.birth.pid_namespace,
-        (facts.born_boot.saturating_add(START_SLACK_NS)) / tick,
+        info.birth.pid,
+        info.birth.pid_namespace,
+        (info.born_boot.saturating_add(START_SLACK_NS)) / tick,
     )
 }

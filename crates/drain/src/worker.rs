@@ -16,7 +16,7 @@ use weftline_recorder::layout::TAKEN_SHORT;
 
 use crate::arena::SegmentAt;
 use crate::budget::{Budget, lock};
-use crate::encode::{Encoder, MEMBER_TEXT, MemberFacts};
+use crate::encode::{Encoder, MEMBER_TEXT, MemberStats};
 use crate::filter::Filter;
 use crate::image::{Image, ImageKey};
 use crate::journal::{Entry, Journal};
@@ -54,13 +54,13 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     new: Vec<String>,
-    told: HashSet<&'static str>,
+    reported: HashSet<&'static str>,
 }
 
 impl Messages {
     /// Tells of a trouble unless one of its kind was told before.
     pub(crate) fn tell(&mut self, kind: &'static str, message: impl FnOnce() -> String) {
-        if self.told.insert(kind) {
+        if self.reported.insert(kind) {
             self.new.push(message());
         }
     }
@@ -149,8 +149,8 @@ impl Worker {
         short: bool,
         shared: &Shared,
     ) -> Result<()> {
-        let facts = self.encoder.facts();
-        if facts.events + facts.metadata > 0 {
+        let stats = self.encoder.stats();
+        if stats.events + stats.metadata > 0 {
             let file = if short { &shared.short } else { &image.file };
             let sequence = if short { HEAD } else { sequence };
             let taken_by = (1 + sequence) | if short { TAKEN_SHORT } else { 0 };
@@ -159,7 +159,7 @@ impl Worker {
             }
             stop::reached(Stop::Taken)?;
             self.sealed.clear();
-            member::seal(self.encoder.text(), facts.events, sequence, &mut self.sealed, &mut self.deflater);
+            member::seal(self.encoder.text(), stats.events, sequence, &mut self.sealed, &mut self.deflater);
             match self.append(image, file, shared) {
                 Ok(()) => {}
                 Err(DrainError::Stopped) => return Err(DrainError::Stopped),
@@ -167,18 +167,18 @@ impl Worker {
                     if !short {
                         lock(&image.numbers).give_back(sequence);
                     }
-                    return self.give_up(image, pinned, facts, &error, shared);
+                    return self.give_up(image, pinned, stats, &error, shared);
                 }
             }
             stop::reached(Stop::Written)?;
             {
                 let mut totals = lock(&image.totals);
                 totals.merge(&self.encoder.take_totals());
-                totals.events += u64::from(facts.events);
-                totals.metadata += u64::from(facts.metadata);
+                totals.events += u64::from(stats.events);
+                totals.metadata += u64::from(stats.metadata);
             }
             release(image, pinned)?;
-            let note = MemberNote { sequence, size: self.sealed.len() as u64, facts };
+            let note = MemberNote { sequence, size: self.sealed.len() as u64, stats };
             if shared.budget.has_limit() && !short {
                 lock(file).members.push(note);
             }
@@ -209,7 +209,7 @@ impl Worker {
                 Identity { seq: HEAD, ..identity.clone() }.write(&mut line);
             }
         }
-        let pid = image.facts.birth.pid;
+        let pid = image.info.birth.pid;
         let bytes = file_now.append(&shared.run, &self.sealed, line.as_bytes(), pid, &mut self.deflater)?;
         drop(file_now);
         shared.budget.add_bytes(bytes);
@@ -247,12 +247,12 @@ impl Worker {
         &mut self,
         image: &Image,
         pinned: &[SegmentAt],
-        facts: MemberFacts,
+        stats: MemberStats,
         error: &DrainError,
         shared: &Shared,
     ) -> Result<()> {
         lock(&image.totals).merge(&self.encoder.take_totals().without_events());
-        lock(&image.totals).disk_full += u64::from(facts.events) + u64::from(facts.metadata);
+        lock(&image.totals).disk_full += u64::from(stats.events) + u64::from(stats.metadata);
         lock(&shared.messages).tell("trace", || format!("events are being lost: {error}"));
         release(image, pinned)
     }

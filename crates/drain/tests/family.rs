@@ -13,7 +13,7 @@ use weftline_drain::{RecoverOptions, RecoverReport, Unsupervised, WhyOpen, open_
 use weftline_format::event::{Phase, Value};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_format::reader;
-use weftline_recorder::annotation::{Argument, Event, Kind, Payload};
+use weftline_recorder::annotation::{Argument, Event, EventKind, Payload};
 use weftline_recorder::process::{self, Start};
 use weftline_recorder::thread::{self, Fields};
 use weftline_recorder::{clock, sys};
@@ -29,7 +29,7 @@ fn record(offsets: std::ops::Range<i64>) {
         payload.add(key, Argument::Int(offset));
         let payload = payload.as_bytes();
         thread::record_annotation(&Event {
-            kind: Kind::Span as u32,
+            kind: EventKind::Span as u32,
             name,
             category,
             length: payload.len() as u32,
@@ -128,16 +128,16 @@ fn a_family_finishes_its_own_files() {
     assert_eq!(ends, [0, 0, 0, 0, libc::SIGKILL, 0]);
 
     // The parent ends its recording while another thread of it is busy.
-    let (go_on, told) = (AtomicBool::new(true), AtomicI64::new(0));
+    let (go_on, recorded) = (AtomicBool::new(true), AtomicI64::new(0));
     let report = std::thread::scope(|scope| {
         scope.spawn(|| {
             while go_on.load(Ordering::Relaxed) {
-                let offset = 10_000 + told.load(Ordering::Relaxed);
+                let offset = 10_000 + recorded.load(Ordering::Relaxed);
                 record(offset..offset + 1);
-                told.fetch_add(1, Ordering::Relaxed);
+                recorded.fetch_add(1, Ordering::Relaxed);
             }
         });
-        while told.load(Ordering::Relaxed) < 10_000 {
+        while recorded.load(Ordering::Relaxed) < 10_000 {
             sys::nap(1_000_000);
         }
         let before = threads();

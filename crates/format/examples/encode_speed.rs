@@ -29,7 +29,7 @@ impl Random {
 
 #[derive(Clone, Copy)]
 struct Call {
-    kind: Kind,
+    kind: CallKind,
     tid: u32,
     fd: i64,
     hash: u64,
@@ -40,7 +40,7 @@ struct Call {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum CallKind {
     Pread,
     Read,
     Write,
@@ -61,7 +61,7 @@ fn regular() -> Vec<Call> {
             now = start + took;
             let offset = (n % 4096) * 4096;
             Call {
-                kind: Kind::Pread,
+                kind: CallKind::Pread,
                 tid: 22031,
                 fd: 3,
                 hash: 0x0d6c_6bbd_b835_9188,
@@ -81,7 +81,8 @@ fn mixed() -> Vec<Call> {
     (0..EVENTS)
         .map(|_| {
             let thread = random.below(4) as usize;
-            let kind = [Kind::Pread, Kind::Read, Kind::Write, Kind::Open, Kind::Close][random.below(5) as usize];
+            let kind = [CallKind::Pread, CallKind::Read, CallKind::Write, CallKind::Open, CallKind::Close]
+                [random.below(5) as usize];
             let file = random.below(500) as usize;
             let start = now[thread] + 100 + random.below(2_000) as i64;
             let end = start + 400 + random.below(30_000) as i64;
@@ -96,7 +97,7 @@ fn mixed() -> Vec<Call> {
 fn write_line(lines: &mut LineBuf, call: &Call) {
     let pid = 22029;
     match call.kind {
-        Kind::Pread => lines
+        CallKind::Pread => lines
             .complete("pread64", "POSIX", pid, call.tid, call.start, call.end)
             .arg_i64("fd", call.fd)
             .arg_hash("fhash", call.hash)
@@ -104,8 +105,8 @@ fn write_line(lines: &mut LineBuf, call: &Call) {
             .arg_i64("ret", call.size)
             .arg_i64("offset", call.offset)
             .finish(),
-        Kind::Read | Kind::Write => {
-            let name = if matches!(call.kind, Kind::Read) { "read" } else { "write" };
+        CallKind::Read | CallKind::Write => {
+            let name = if matches!(call.kind, CallKind::Read) { "read" } else { "write" };
             lines
                 .complete(name, "POSIX", pid, call.tid, call.start, call.end)
                 .arg_i64("fd", call.fd)
@@ -114,13 +115,13 @@ fn write_line(lines: &mut LineBuf, call: &Call) {
                 .arg_i64("ret", call.size)
                 .finish();
         }
-        Kind::Open => lines
+        CallKind::Open => lines
             .complete("openat", "POSIX", pid, call.tid, call.start, call.end)
             .arg_hash("fhash", call.hash)
             .arg_i64("flags", 524_288)
             .arg_i64("ret", call.fd)
             .finish(),
-        Kind::Close => lines
+        CallKind::Close => lines
             .complete("close", "POSIX", pid, call.tid, call.start, call.end)
             .arg_i64("fd", call.fd)
             .arg_hash("fhash", call.hash)

@@ -15,13 +15,13 @@ pub enum Phase {
     AsyncBegin,
     /// The end of such a span (`e`).
     AsyncEnd,
-    /// A moment within such a span (`n`).
+    /// An instant within such a span (`n`).
     AsyncInstant,
-    /// A moment (`i`).
+    /// An instant (`i`).
     Instant,
-    /// Values at a moment (`C`).
+    /// Values at a point in time (`C`).
     Counter,
-    /// A fact about a process, a thread or the trace; has no duration and often no time (`M`).
+    /// Metadata of a process, a thread or the trace; has no duration and often no time (`M`).
     Metadata,
     /// The start of an arrow between spans (`s`).
     FlowStart,

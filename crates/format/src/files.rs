@@ -281,7 +281,7 @@ mod tests {
             fs::set_permissions(run.path(), fs::Permissions::from_mode(mode)).expect("set");
             let at = |name: &str| run.path().join(format!("{name}-{mode:o}"));
             for (way, open) in &WAYS[1..] {
-                let made = open(&at(way)).expect(way).metadata().expect("its facts").mode() & 0o777;
+                let made = open(&at(way)).expect(way).metadata().expect("its metadata").mode() & 0o777;
                 assert_eq!(made, file, "{way} in {mode:o}");
             }
             directory(&at("folder")).expect("made");

@@ -1,6 +1,6 @@
-//! The identity line: the first object of every member, a `process_name` fact that says which process image the
+//! The identity line: the first object of every member, `process_name` metadata that says which process image the
 //! member belongs to. Files that stand in for another tracer's tell a process's name once, in their first member: the others begin
-//! with the same line as a fact of another name ([`AGAIN`]).
+//! with the same line as metadata of another name ([`AGAIN`]).
 //!
 //! Identity is (host, boot, pid namespace, pid, process start, nonce): `exec` keeps the pid and pids repeat in
 //! namespaces, the nonce is new for every image. Viewers take the line for the name of the process.

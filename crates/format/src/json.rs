@@ -142,7 +142,7 @@ impl<'a> Scanner<'a> {
         self.value_within(MAX_DEPTH)
     }
 
-    /// A value that is a member of an object's value, which has one level less to nest.
+    /// A value that is a field of an object's value, which has one level less to nest.
     #[inline]
     pub(crate) fn value_within_object(&mut self) -> Scan<Raw<'a>> {
         self.value_within(MAX_DEPTH - 1)
@@ -155,7 +155,7 @@ impl<'a> Scanner<'a> {
             b'"' => self.string().map(Raw::Str),
             b'0'..=b'9' | b'-' => self.number(),
             b'{' => {
-                self.members(depth)?;
+                self.fields(depth)?;
                 Ok(Raw::Object(self.since(start)))
             }
             b'[' => {
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn members(&mut self, depth: u32) -> Scan<()> {
+    fn fields(&mut self, depth: u32) -> Scan<()> {
         let depth = depth.checked_sub(1).ok_or(Fault::Bad("nested too deep"))?;
         self.at += 1;
         self.skip_space();
@@ -199,7 +199,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After a member or element: whether another one follows. Takes the comma or the closing bracket.
+    /// After a field or element: whether another one follows. Takes the comma or the closing bracket.
     #[inline]
     pub(crate) fn more(&mut self, close: u8) -> Scan<bool> {
         self.skip_space();

@@ -137,12 +137,12 @@ impl LineBuf {
         self.start(name, cat, b'X', pid, tid, None, Time::Span(start_ns, end_ns))
     }
 
-    /// A moment.
+    /// An instant.
     pub fn instant(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64) -> &mut LineBuf {
         self.start(name, cat, b'i', pid, tid, None, Time::At(at_ns))
     }
 
-    /// Values at a moment: the arguments that follow.
+    /// Values at a point in time: the arguments that follow.
     pub fn counter(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64) -> &mut LineBuf {
         self.start(name, cat, b'C', pid, tid, None, Time::At(at_ns))
     }
@@ -180,12 +180,12 @@ impl LineBuf {
         self.start(name, cat, b'e', pid, tid, Some(id), Time::At(at_ns))
     }
 
-    /// A moment within it.
+    /// An instant within it.
     pub fn async_instant(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64, id: u64) -> &mut LineBuf {
         self.start(name, cat, b'n', pid, tid, Some(id), Time::At(at_ns))
     }
 
-    /// The start of an arrow, from the span that encloses this moment.
+    /// The start of an arrow, from the span that encloses this time.
     pub fn flow_start(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64, id: u64) -> &mut LineBuf {
         self.start(name, cat, b's', pid, tid, Some(id), Time::At(at_ns))
     }
@@ -195,17 +195,17 @@ impl LineBuf {
         self.start(name, cat, b't', pid, tid, Some(id), Time::At(at_ns))
     }
 
-    /// Its end, in the span that encloses this moment (`"bp":"e"`; without it viewers take the next span).
+    /// Its end, in the span that encloses this time (`"bp":"e"`; without it viewers take the next span).
     pub fn flow_end(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64, id: u64) -> &mut LineBuf {
         self.start(name, cat, b'f', pid, tid, Some(id), Time::At(at_ns))
     }
 
-    /// A fact without a time.
+    /// Metadata without a time.
     pub fn metadata(&mut self, name: &str, cat: &str, pid: u32, tid: u32) -> &mut LineBuf {
         self.start(name, cat, b'M', pid, tid, None, Time::None)
     }
 
-    /// A fact that has a time.
+    /// Metadata that has a time.
     pub fn metadata_at(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64) -> &mut LineBuf {
         self.start(name, cat, b'M', pid, tid, None, Time::At(at_ns))
     }

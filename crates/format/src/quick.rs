@@ -24,7 +24,7 @@ use crate::event::{Phase, Value};
 use crate::json::Raw;
 use crate::objects::{Item, Items};
 use crate::text::{lone_surrogate, unescape};
-use crate::view::Members;
+use crate::view::Fields;
 use fast::Miss;
 use shapes::Shapes;
 
@@ -66,7 +66,7 @@ pub struct Record<'a> {
     /// All other arguments as the inside of a JSON object (`"a":1,"b":"x"`), in order, keys and values as they stand.
     /// Bytes that are not UTF-8 are escaped as [`crate::text`] tells. `NaN` and its like may stand there as bare words.
     pub rest: &'a str,
-    /// Top-level members that no field above keeps exactly, in the same form: unknown keys, and known ones whose value
+    /// Top-level fields of the line that no field above keeps exactly, in the same form: unknown keys, and known ones whose value
     /// was not taken as meant (`"pid":"main"`) or only by its meaning (`"pid":"12"`). Times are there together: `ts`, `dur`
     /// and, in our own traces, `ns` as soon as one of them would come out differently.
     pub extra: &'a str,
@@ -328,21 +328,21 @@ fn plain_part(part: &str) -> &str {
     &part[..end]
 }
 
-/// The members of [`Record::rest`] or [`Record::extra`], decoded one by one. In our own traces some strings mean floats;
-/// [`members_of`] knows that.
-pub fn members(inside: &str) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
-    members_of(inside, Reading::default())
+/// The fields of [`Record::rest`] or [`Record::extra`], decoded one by one. In our own traces some strings mean floats;
+/// [`fields_of`] knows that.
+pub fn fields(inside: &str) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
+    fields_of(inside, Reading::default())
 }
 
 /// The same, for traces that are read in a certain way.
-pub fn members_of(inside: &str, reading: Reading) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
-    Members::inside(inside.as_bytes()).map(move |(key, value)| (unescape(key), value.to_value(reading.dialect)))
+pub fn fields_of(inside: &str, reading: Reading) -> impl Iterator<Item = (Cow<'_, str>, Value)> {
+    Fields::inside(inside.as_bytes()).map(move |(key, value)| (unescape(key), value.to_value(reading.dialect)))
 }
 
-/// The numbers among the members of [`Record::rest`], without a copy of anything. A text that holds a number counts, as the first DFTracer wrote
+/// The numbers among the fields of [`Record::rest`], without a copy of anything. A text that holds a number counts, as the first DFTracer wrote
 /// them; keys are as they stand in the line, with their escapes.
 pub fn numbers(inside: &str) -> impl Iterator<Item = (&str, f64)> {
-    Members::inside(inside.as_bytes()).filter_map(|(key, value)| {
+    Fields::inside(inside.as_bytes()).filter_map(|(key, value)| {
         let (Raw::Number(digits) | Raw::Str(digits)) = value else { return None };
         let number: f64 = std::str::from_utf8(digits).ok()?.trim().parse().ok()?;
         Some((std::str::from_utf8(key).ok()?, number)).filter(|_| number.is_finite())

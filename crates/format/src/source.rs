@@ -291,16 +291,16 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
 
     /// Where a member ends: where its header says, unless another one starts before that or the file ends.
     fn member_end(&mut self, at: u64, header: MemberHeader) -> io::Result<u64> {
-        let said = at.saturating_add(header.size).min(self.input.size());
+        let end = at.saturating_add(header.size).min(self.input.size());
         let mut next = [0; 2];
-        let read = self.input.fill_at(said, &mut next)?;
-        if at.checked_add(header.size) == Some(said) && (read == 0 || next == [0x1f, 0x8b]) {
-            return Ok(said);
+        let read = self.input.fill_at(end, &mut next)?;
+        if at.checked_add(header.size) == Some(end) && (read == 0 || next == [0x1f, 0x8b]) {
+            return Ok(end);
         }
         self.at = at + HEADER_LEN as u64;
         let found = self.find(MEMBER_START)?;
         self.at = at;
-        Ok(found.map_or(said, |found| found.min(said)))
+        Ok(found.map_or(end, |found| found.min(end)))
     }
 
     /// The next place from here on where those bytes are.

@@ -32,7 +32,7 @@ pub struct EventView<'a> {
     args: &'a [u8],
     raw: &'a [u8],
     /// The known fields that were taken as meant.
-    taken: Fields,
+    taken: FieldSet,
     /// Whether there are others.
     has_extra: bool,
     dialect: Dialect,
@@ -40,32 +40,32 @@ pub struct EventView<'a> {
 
 /// A set of the fields that the model knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Fields(u16);
+pub(crate) struct FieldSet(u16);
 
-impl Fields {
-    pub(crate) const NAME: Fields = Fields(1);
-    pub(crate) const CAT: Fields = Fields(2);
-    pub(crate) const PH: Fields = Fields(4);
-    pub(crate) const PID: Fields = Fields(8);
-    pub(crate) const TID: Fields = Fields(16);
-    pub(crate) const TS: Fields = Fields(32);
-    pub(crate) const DUR: Fields = Fields(64);
-    pub(crate) const NS: Fields = Fields(128);
-    pub(crate) const ID: Fields = Fields(256);
-    pub(crate) const ARGS: Fields = Fields(512);
+impl FieldSet {
+    pub(crate) const NAME: FieldSet = FieldSet(1);
+    pub(crate) const CAT: FieldSet = FieldSet(2);
+    pub(crate) const PH: FieldSet = FieldSet(4);
+    pub(crate) const PID: FieldSet = FieldSet(8);
+    pub(crate) const TID: FieldSet = FieldSet(16);
+    pub(crate) const TS: FieldSet = FieldSet(32);
+    pub(crate) const DUR: FieldSet = FieldSet(64);
+    pub(crate) const NS: FieldSet = FieldSet(128);
+    pub(crate) const ID: FieldSet = FieldSet(256);
+    pub(crate) const ARGS: FieldSet = FieldSet(512);
 
-    pub(crate) fn of(key: &[u8]) -> Option<Fields> {
+    pub(crate) fn of(key: &[u8]) -> Option<FieldSet> {
         Some(match key {
-            b"name" => Fields::NAME,
-            b"cat" => Fields::CAT,
-            b"ph" => Fields::PH,
-            b"pid" => Fields::PID,
-            b"tid" => Fields::TID,
-            b"ts" => Fields::TS,
-            b"dur" => Fields::DUR,
-            b"ns" => Fields::NS,
-            b"id" => Fields::ID,
-            b"args" => Fields::ARGS,
+            b"name" => FieldSet::NAME,
+            b"cat" => FieldSet::CAT,
+            b"ph" => FieldSet::PH,
+            b"pid" => FieldSet::PID,
+            b"tid" => FieldSet::TID,
+            b"ts" => FieldSet::TS,
+            b"dur" => FieldSet::DUR,
+            b"ns" => FieldSet::NS,
+            b"id" => FieldSet::ID,
+            b"args" => FieldSet::ARGS,
             _ => return None,
         })
     }
@@ -74,11 +74,11 @@ impl Fields {
         u64::from(self.0)
     }
 
-    pub(crate) fn has(self, other: Fields) -> bool {
+    pub(crate) fn has(self, other: FieldSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    pub(crate) fn set(&mut self, other: Fields, on: bool) {
+    pub(crate) fn set(&mut self, other: FieldSet, on: bool) {
         self.0 = self.0 & !other.0 | if on { other.0 } else { 0 };
     }
 }
@@ -126,9 +126,9 @@ pub(crate) fn scan_object<'a>(scanner: &mut Scanner<'a>, reading: Reading) -> Sc
     Ok(Object::Event(fields.into_view(scanner.since(start), reading)))
 }
 
-/// The members of an object that is cut behind `"traceEvents":[`, without that one.
+/// The fields of an object that is cut behind `"traceEvents":[`, without that one.
 fn pairs_before(text: &[u8]) -> Vec<(&[u8], Raw<'_>)> {
-    Members::new(text).collect()
+    Fields::new(text).collect()
 }
 
 /// The known fields of an object while it is scanned. Where a key is repeated the last one counts.
@@ -145,15 +145,15 @@ struct Found<'a> {
     ns: Option<i64>,
     id: Option<Raw<'a>>,
     args: Option<&'a [u8]>,
-    present: Fields,
-    taken: Fields,
+    present: FieldSet,
+    taken: FieldSet,
     has_extra: bool,
 }
 
 impl<'a> Found<'a> {
     #[inline]
     fn take(&mut self, key: &'a [u8], value: Raw<'a>) {
-        let Some(field) = Fields::of(key) else {
+        let Some(field) = FieldSet::of(key) else {
             self.has_extra = true;
             return;
         };
@@ -166,22 +166,22 @@ impl<'a> Found<'a> {
             _ => None,
         };
         let taken = match field {
-            Fields::NAME => set(&mut self.name, text),
-            Fields::CAT => set(&mut self.cat, text),
-            Fields::PH => {
+            FieldSet::NAME => set(&mut self.name, text),
+            FieldSet::CAT => set(&mut self.cat, text),
+            FieldSet::PH => {
                 let (phase, exact) = phase_of(value);
                 (self.phase, self.has_phase) = (Some(phase), true);
                 exact
             }
-            Fields::PID => set(&mut self.pid, value.to_i64()),
-            Fields::TID => set(&mut self.tid, value.to_i64()),
-            Fields::TS => set(&mut self.ts, digits),
-            Fields::DUR => set(&mut self.dur, digits),
-            Fields::NS => {
+            FieldSet::PID => set(&mut self.pid, value.to_i64()),
+            FieldSet::TID => set(&mut self.tid, value.to_i64()),
+            FieldSet::TS => set(&mut self.ts, digits),
+            FieldSet::DUR => set(&mut self.dur, digits),
+            FieldSet::NS => {
                 let range = |ns: &i64| (0..1_000_000).contains(ns) && matches!(value, Raw::Number(_));
                 set(&mut self.ns, value.to_i64().filter(range))
             }
-            Fields::ID => set(&mut self.id, matches!(value, Raw::Str(_) | Raw::Number(_)).then_some(value)),
+            FieldSet::ID => set(&mut self.id, matches!(value, Raw::Str(_) | Raw::Number(_)).then_some(value)),
             _ => {
                 let object = match value {
                     Raw::Object(text) => Some(text),
@@ -196,8 +196,8 @@ impl<'a> Found<'a> {
 
     fn into_view(mut self, raw: &'a [u8], reading: Reading) -> EventView<'a> {
         let (start_ns, dur_ns) = self.times(reading);
-        self.taken.set(Fields::TS, start_ns.is_some());
-        self.taken.set(Fields::DUR, dur_ns.is_some());
+        self.taken.set(FieldSet::TS, start_ns.is_some());
+        self.taken.set(FieldSet::DUR, dur_ns.is_some());
         // A known field that is there but was not taken is an extra one.
         let has_extra = self.has_extra || self.present.0 & !self.taken.0 != 0;
         EventView {
@@ -235,7 +235,7 @@ impl<'a> Found<'a> {
                 return (start, dur);
             }
         }
-        self.taken.set(Fields::NS, false);
+        self.taken.set(FieldSet::NS, false);
         let fixed = |digits: &[u8]| match small_integer(digits) {
             Some(v) => v.checked_mul(reading.unit_ns).map(Fixed::whole),
             None => Decimal::parse(digits)?.scaled(i128::from(reading.unit_ns)),
@@ -310,7 +310,7 @@ impl<'a> EventView<'a> {
     /// The arguments, decoded one by one.
     pub fn args(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
         let dialect = self.dialect;
-        Members::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(dialect)))
+        Fields::new(self.args).map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 
     /// The argument of that name; the last one where the key is repeated.
@@ -334,24 +334,24 @@ impl<'a> EventView<'a> {
     fn raw_arg(&self, key: &str) -> Option<Raw<'a>> {
         let same =
             |found: &[u8]| found == key.as_bytes() || memchr::memchr(b'\\', found).is_some() && unescape(found) == key;
-        Members::new(self.args).filter(|(found, _)| same(found)).last().map(|(_, value)| value)
+        Fields::new(self.args).filter(|(found, _)| same(found)).last().map(|(_, value)| value)
     }
 
     /// The known fields that were taken as meant.
-    pub(crate) fn taken(&self) -> Fields {
+    pub(crate) fn taken(&self) -> FieldSet {
         self.taken
     }
 
     /// A field of the event itself, as it stands.
     pub(crate) fn raw_field(&self, key: &str) -> Option<Raw<'a>> {
-        Members::new(self.raw).filter(|(found, _)| *found == key.as_bytes()).last().map(|(_, value)| value)
+        Fields::new(self.raw).filter(|(found, _)| *found == key.as_bytes()).last().map(|(_, value)| value)
     }
 
     /// The fields that the model does not know or could not take as meant.
     pub fn extra(&self) -> impl Iterator<Item = (Cow<'a, str>, Value)> + use<'a> {
         let (taken, dialect) = (self.taken, self.dialect);
-        Members::new(if self.has_extra { self.raw } else { b"{}" })
-            .filter(move |(key, _)| Fields::of(key).is_none_or(|field| !taken.has(field)))
+        Fields::new(if self.has_extra { self.raw } else { b"{}" })
+            .filter(move |(key, _)| FieldSet::of(key).is_none_or(|field| !taken.has(field)))
             .map(move |(key, value)| (unescape(key), value.to_value(dialect)))
     }
 
@@ -372,27 +372,27 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// The members of an object that was scanned before, so that only its end can stop it.
-pub(crate) struct Members<'a> {
+/// The fields of an object that was scanned before, so that only its end can stop it.
+pub(crate) struct Fields<'a> {
     scanner: Scanner<'a>,
     done: bool,
 }
 
-impl<'a> Members<'a> {
-    pub(crate) fn new(object: &'a [u8]) -> Members<'a> {
+impl<'a> Fields<'a> {
+    pub(crate) fn new(object: &'a [u8]) -> Fields<'a> {
         let mut scanner = Scanner::new(object, 0);
         let opened: Result<(), Fault> = scanner.expect(b'{', "an object was expected");
         scanner.skip_space();
-        Members { done: opened.is_err() || scanner.peek() == Some(b'}'), scanner }
+        Fields { done: opened.is_err() || scanner.peek() == Some(b'}'), scanner }
     }
 
-    /// The members of an object whose braces were left out.
-    pub(crate) fn inside(text: &'a [u8]) -> Members<'a> {
-        Members { done: text.is_empty(), scanner: Scanner::new(text, 0) }
+    /// The fields of an object whose braces were left out.
+    pub(crate) fn inside(text: &'a [u8]) -> Fields<'a> {
+        Fields { done: text.is_empty(), scanner: Scanner::new(text, 0) }
     }
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for Fields<'a> {
     type Item = (&'a [u8], Raw<'a>);
 
     #[inline]

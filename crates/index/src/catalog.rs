@@ -14,7 +14,7 @@ use weftline_format::damage::Damage;
 use weftline_format::files;
 use weftline_format::hash::path_hash;
 
-use crate::pipeline::FileFacts;
+use crate::pipeline::FileInfo;
 use crate::{IndexError, Result};
 
 /// Version of everything in an index directory; others are built anew.
@@ -156,8 +156,8 @@ pub(crate) fn mark_of(path: &Path, size: u64) -> Result<u64> {
 }
 
 impl SourceEntry {
-    pub(crate) fn new(file: &Path, from: u64, stat: Stat, mark: u64, facts: &FileFacts) -> SourceEntry {
-        let Damage { flaws, lost, .. } = &facts.damage;
+    pub(crate) fn new(file: &Path, from: u64, stat: Stat, mark: u64, info: &FileInfo) -> SourceEntry {
+        let Damage { flaws, lost, .. } = &info.damage;
         let damage = flaws.iter().take(LISTED).map(|flaw| FlawEntry {
             place: flaw.place.to_string(),
             what: flaw.what.describe().to_owned(),
@@ -171,13 +171,13 @@ impl SourceEntry {
             mtime_ns: stat.mtime_ns,
             inode: stat.inode,
             mark,
-            dialect: facts.dialect.to_string(),
-            events: facts.events,
-            definitions: facts.definitions,
-            flaws: facts.damage.len(),
+            dialect: info.dialect.to_string(),
+            events: info.events,
+            definitions: info.definitions,
+            flaws: info.damage.len(),
             lost_bytes: *lost,
             damage: damage.collect(),
-            unreadable: facts.unreadable.clone(),
+            unreadable: info.unreadable.clone(),
         }
     }
 
@@ -211,8 +211,8 @@ impl Catalog {
     /// Reads the catalog of an index directory; nothing when there is none that can be used.
     pub fn read(directory: &Path) -> Option<Catalog> {
         let text = files::read(&directory.join(FILE)).ok()?;
-        let (text, said) = text.trim_ascii_end().split_last_chunk::<SUM>()?;
-        if sum_line(text) != *said {
+        let (text, sum) = text.trim_ascii_end().split_last_chunk::<SUM>()?;
+        if sum_line(text) != *sum {
             return None;
         }
         let catalog: Catalog = serde_json::from_slice(text).ok()?;

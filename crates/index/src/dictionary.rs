@@ -243,7 +243,7 @@ impl Process {
 
 /// What a hash means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Kind {
+pub enum DefinitionKind {
     /// A path (`FH`).
     Path,
     /// A host (`HH`).

@@ -95,9 +95,9 @@ impl Inflater {
     fn inflate(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> Result<usize, Why> {
         let data = bytes.get(header_len(bytes).ok_or(Why::Bad)?..).ok_or(Why::Bad)?;
         // Where the bytes end with the member, they end with its size.
-        let said = bytes.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
-        let said = if said <= LIMIT && said / MAX_RATIO <= bytes.len() { said } else { 0 };
-        let mut wanted = said.max(self.longest).min(LIMIT);
+        let announced = bytes.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+        let announced = if announced <= LIMIT && announced / MAX_RATIO <= bytes.len() { announced } else { 0 };
+        let mut wanted = announced.max(self.longest).min(LIMIT);
         loop {
             if room.len() < wanted {
                 room.resize(wanted, 0);

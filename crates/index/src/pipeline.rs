@@ -35,7 +35,7 @@ pub(crate) trait Sink: Sync {
 
 /// What was found out about one file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FileFacts {
+pub(crate) struct FileInfo {
     pub dialect: Dialect,
     /// Rows.
     pub events: u64,
@@ -48,7 +48,7 @@ pub(crate) struct FileFacts {
 
 /// What a pipeline leaves behind besides the row groups.
 pub(crate) struct Gathered<S> {
-    pub files: Vec<FileFacts>,
+    pub files: Vec<FileInfo>,
     pub tables: Tables,
     /// Durations that were known too late for their rows.
     pub late: Vec<Late>,
@@ -69,7 +69,7 @@ struct State {
     tables: Tables,
     groups: usize,
     late: Vec<Late>,
-    files: Vec<FileFacts>,
+    files: Vec<FileInfo>,
     stitching: work::Stitching,
     error: Option<IndexError>,
     /// What a worker panicked with: nobody waits for its task then.
@@ -122,7 +122,7 @@ pub(crate) fn run<S: Sink>(
             tables: Tables::default(),
             groups: 0,
             late: Vec::new(),
-            files: vec![FileFacts::default(); files.len()],
+            files: vec![FileInfo::default(); files.len()],
             stitching: work::Stitching::default(),
             error: None,
             panic: None,
@@ -161,10 +161,10 @@ pub(crate) fn run<S: Sink>(
         };
         let mut note = |note: FileNote| {
             let mut state = lock(&shared);
-            let facts = &mut state.files[note.file];
-            facts.dialect = note.dialect;
-            facts.damage.join(note.damage);
-            facts.unreadable = facts.unreadable.take().or(note.unreadable);
+            let info = &mut state.files[note.file];
+            info.dialect = note.dialect;
+            info.damage.join(note.damage);
+            info.unreadable = info.unreadable.take().or(note.unreadable);
         };
         if let Err(error) = source::cut(files, &shared.spare, wanted.meta, &mut give, &mut note) {
             shared.fail(error);

@@ -12,7 +12,7 @@ use weftline_format::quick::{INTEGERS, Record, Unread};
 use weftline_format::{Phase, Value};
 
 use crate::column::{Column, mark, phase_code};
-use crate::dictionary::{Kind, Strings};
+use crate::dictionary::{DefinitionKind, Strings};
 use crate::part::Columns;
 
 use columns::{Ids, Sparse, Texts, memory_of};
@@ -83,7 +83,7 @@ const SECOND_FILE: &str = "\"fhash2\":\"";
 pub(crate) struct Definition {
     /// The number of the file that it stands in; nothing where it holds everywhere.
     pub file: Option<usize>,
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     pub hash: String,
     pub name: String,
 }
@@ -169,7 +169,7 @@ impl Wanted {
     }
 
     /// Whether anybody will ask what a hash means.
-    fn meanings(self) -> bool {
+    fn needs_definitions(self) -> bool {
         self.process || self.file || self.second_file || self.rest
     }
 }
@@ -299,7 +299,7 @@ impl Collector {
 
     /// It stays among the other arguments, from which lines are made again.
     fn second_file(&mut self, record: &Record<'_>, row: usize) {
-        let found = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fhash2");
+        let found = weftline_format::quick::fields(record.rest).find(|(key, _)| key == "fhash2");
         if let Some((_, Value::Str(hash))) = found {
             let id = self.files.key(&hash);
             if self.wanted.second_file {
@@ -309,12 +309,12 @@ impl Collector {
     }
 
     fn file_by_name(&mut self, record: &Record<'_>, row: usize) {
-        let name = weftline_format::quick::members(record.rest).find(|(key, _)| key == "fname");
+        let name = weftline_format::quick::fields(record.rest).find(|(key, _)| key == "fname");
         if let Some((_, Value::Str(path))) = name {
             // No hash looks like this.
             let hash = format!("={path}");
             self.rows.file.set(row, self.files.everywhere(&hash));
-            self.note_definition(None, Kind::Path, hash, path);
+            self.note_definition(None, DefinitionKind::Path, hash, path);
         }
     }
 
@@ -342,13 +342,13 @@ impl Collector {
     /// Takes up the definition of a hash, if the event is one.
     fn define(&mut self, record: &Record<'_>) -> bool {
         let kind = match record.name {
-            "FH" => Kind::Path,
-            "HH" => Kind::Host,
-            "SH" => Kind::Text,
+            "FH" => DefinitionKind::Path,
+            "HH" => DefinitionKind::Host,
+            "SH" => DefinitionKind::Text,
             _ => return false,
         };
         let (mut hash, mut name) = (None, None);
-        for (key, value) in weftline_format::quick::members(record.rest) {
+        for (key, value) in weftline_format::quick::fields(record.rest) {
             let text = match value {
                 Value::Str(text) | Value::Json(text) => text,
                 Value::Int(number) => number.to_string(),
@@ -363,14 +363,14 @@ impl Collector {
         }
         let (Some(hash), Some(name)) = (hash, name) else { return false };
         self.definition_lines += 1;
-        if self.wanted.meanings() {
-            let file = if kind == Kind::Path { self.files.define(&hash, &name) } else { None };
+        if self.wanted.needs_definitions() {
+            let file = if kind == DefinitionKind::Path { self.files.define(&hash, &name) } else { None };
             self.note_definition(file, kind, hash, name);
         }
         true
     }
 
-    fn note_definition(&mut self, file: Option<usize>, kind: Kind, hash: String, name: String) {
+    fn note_definition(&mut self, file: Option<usize>, kind: DefinitionKind, hash: String, name: String) {
         let known = &mut self.defined[kind as usize];
         if file.is_some() || known.get(&hash).is_none_or(|known| *known != name) {
             known.insert(hash.clone(), name.clone());
@@ -413,7 +413,7 @@ fn marks_of(record: &Record<'_>) -> u16 {
 fn async_id(record: &Record<'_>) -> String {
     let mut id = record.id.map(|id| id.to_string());
     let mut scope = String::new();
-    for (key, value) in weftline_format::quick::members(record.extra) {
+    for (key, value) in weftline_format::quick::fields(record.extra) {
         let text = match value {
             Value::Str(text) => text,
             Value::Int(number) => number.to_string(),

@@ -2,7 +2,7 @@
 
 mod build;
 mod empty;
-mod facts;
+mod overview;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -20,7 +20,7 @@ use crate::{IndexError, Result};
 
 pub use build::Peeked;
 pub use empty::no_events;
-pub use facts::{Source, Times};
+pub use overview::{Source, Times};
 
 /// How a run is to be opened.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl Streamed {
         let paths = sets.iter().flat_map(|set| set.files.iter().map(|file| set.path(file)));
         let files: Vec<_> =
             paths.map(|path| TraceFile { size: crate::catalog::Stat::of(&path).size, path, from: 0 }).collect();
-        Streamed { may_have_pairs: facts::may_have_pairs(&files), files, renumber: Renumber::default() }
+        Streamed { may_have_pairs: overview::may_have_pairs(&files), files, renumber: Renumber::default() }
     }
 }
 
@@ -114,7 +114,7 @@ pub struct IndexState {
 
 /// An index that was completed and opened.
 struct Opened {
-    joined: facts::Joined,
+    joined: overview::Joined,
     index: Vec<IndexState>,
     sources: Vec<Source>,
 }
@@ -173,7 +173,7 @@ impl Run {
     fn indexed(sets: &[TraceSet], damaged: &[PathBuf], threads: usize, options: &OpenOptions) -> Result<Run> {
         let Opened { joined, index, sources } =
             Run::complete(sets, damaged, threads, &*options.progress, &Dictionary::default())?;
-        let facts::Joined { parts, dictionary, times } = joined;
+        let overview::Joined { parts, dictionary, times } = joined;
         let learned = Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
         Ok(Run {
             content: Content::Indexed(Mutex::new(Arc::new(parts))),
@@ -211,7 +211,7 @@ impl Run {
             }
             sources.extend(built.catalog.sources().map(|entry| Source::new(set, entry)));
         }
-        Ok(Opened { joined: facts::join(&parts, known)?, index, sources })
+        Ok(Opened { joined: overview::join(&parts, known)?, index, sources })
     }
 
     /// The parts as they are now; of a run without an index, none.
@@ -243,7 +243,7 @@ impl Run {
                 completed => completed?,
             };
             let Opened { joined, sources, .. } = completed;
-            let facts::Joined { parts: new, dictionary, times } = joined;
+            let overview::Joined { parts: new, dictionary, times } = joined;
             let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
             *learned = Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
             *parts = Arc::new(new);
@@ -262,8 +262,9 @@ impl Run {
     /// Reads the run from its traces from now on. Their ids are exchanged for those of the index, which whoever asks has already.
     fn fall_back(&self, why: IndexError) -> Result<()> {
         let mut streamed = Streamed::new(&self.sets);
-        let gathered = pipeline::run(&streamed.files, self.threads, Wanted::SURVEY, &facts::Survey, &*self.progress)?;
-        let (dictionary, mut renumbers) = facts::number(&[&gathered.tables], &self.dictionary());
+        let gathered =
+            pipeline::run(&streamed.files, self.threads, Wanted::SURVEY, &overview::Survey, &*self.progress)?;
+        let (dictionary, mut renumbers) = overview::number(&[&gathered.tables], &self.dictionary());
         streamed.renumber = renumbers.pop().unwrap_or_default();
         {
             let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
@@ -368,7 +369,8 @@ impl Run {
         if self.read().known {
             return Ok(());
         }
-        let gathered = pipeline::run(&streamed.files, self.threads, Wanted::SURVEY, &facts::Survey, &*self.progress)?;
+        let gathered =
+            pipeline::run(&streamed.files, self.threads, Wanted::SURVEY, &overview::Survey, &*self.progress)?;
         let metas: Vec<_> = gathered.states.into_iter().flatten().collect();
         self.learn(&gathered.tables, &metas, &gathered.files, gathered.late, true);
         Ok(())
@@ -379,7 +381,7 @@ impl Run {
         &self,
         tables: &pipeline::Tables,
         metas: &[crate::part::GroupMeta],
-        files: &[pipeline::FileFacts],
+        files: &[pipeline::FileInfo],
         late: Vec<Late>,
         whole: bool,
     ) {
@@ -392,12 +394,12 @@ impl Run {
         late.iter().for_each(|late| times.add_late(late));
         let names = self.sets.iter().flat_map(|set| set.files.iter().map(move |file| (set, file)));
         let sizes = self.read_from_traces().into_iter().flat_map(|streamed| &streamed.files).map(|file| file.size);
-        let sources = names.zip(sizes).zip(files).map(|(((set, file), size), facts)| {
+        let sources = names.zip(sizes).zip(files).map(|(((set, file), size), info)| {
             let stat = crate::catalog::Stat { size, ..Default::default() };
-            Source::new(set, &SourceEntry::new(file, 0, stat, 0, facts))
+            Source::new(set, &SourceEntry::new(file, 0, stat, 0, info))
         });
         *learned = Learned {
-            dictionary: Arc::new(facts::dictionary_of(tables)),
+            dictionary: Arc::new(overview::dictionary_of(tables)),
             late: Arc::new(late),
             times,
             sources: sources.collect(),

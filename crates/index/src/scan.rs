@@ -518,12 +518,12 @@ impl Run {
         let sink = Fold { reader: &reader, late: &late, renumber, make, each, end, state };
         let gathered = pipeline::run(&streamed.files, threads, wanted, &sink, &*self.progress)?;
         let (mut states, mut metas) = (Vec::new(), Vec::new());
-        let (groups, tables, facts, late) = (gathered.groups, gathered.tables, gathered.files, gathered.late);
+        let (groups, tables, infos, late) = (gathered.groups, gathered.tables, gathered.files, gathered.late);
         for (state, some) in gathered.states {
             states.push(state);
             metas.extend(some);
         }
-        self.learn(&tables, &metas, &facts, late, wanted.is_survey());
+        self.learn(&tables, &metas, &infos, late, wanted.is_survey());
         Ok((states, Effort { groups, groups_read: groups, pages: 0, pages_read: 0 }))
     }
 }

@@ -10,7 +10,7 @@ use crate::column::Column;
 
 /// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// 64-bit integers.
     Integer,
     /// 64-bit floats.
@@ -79,7 +79,7 @@ pub struct EventColumn {
     /// Its name.
     pub name: &'static str,
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// What they measure.
     pub unit: Unit,
     /// Whether a row may have none.
@@ -98,16 +98,16 @@ impl EventColumn {
     }
 }
 
-const fn always(name: &'static str, kind: Kind, unit: Unit, about: &'static str, source: Source) -> EventColumn {
+const fn always(name: &'static str, kind: ColumnKind, unit: Unit, about: &'static str, source: Source) -> EventColumn {
     EventColumn { name, kind, unit, nullable: false, about, source }
 }
 
-const fn maybe(name: &'static str, kind: Kind, unit: Unit, about: &'static str, source: Source) -> EventColumn {
+const fn maybe(name: &'static str, kind: ColumnKind, unit: Unit, about: &'static str, source: Source) -> EventColumn {
     EventColumn { name, kind, unit, nullable: true, about, source }
 }
 
 const fn argument(column: Column, unit: Unit, about: &'static str) -> EventColumn {
-    maybe(stored_name(column), Kind::Integer, unit, about, Source::Stored(column))
+    maybe(stored_name(column), ColumnKind::Integer, unit, about, Source::Stored(column))
 }
 
 const fn stored_name(column: Column) -> &'static str {
@@ -121,52 +121,52 @@ const fn stored_name(column: Column) -> &'static str {
 pub const EVENTS: [EventColumn; 26] = [
     maybe(
         "ts_ns",
-        Kind::Integer,
+        ColumnKind::Integer,
         Unit::Nanoseconds,
-        "start, or the moment it happened, nanoseconds since 1970; null where the line has no time",
+        "start, or the time it happened, nanoseconds since 1970; null where the line has no time",
         Source::Stored(Column::Ts),
     ),
     maybe(
         "dur_ns",
-        Kind::Integer,
+        ColumnKind::Integer,
         Unit::Nanoseconds,
         "duration in nanoseconds; a `B` has the one that its `E` gives it",
         Source::Stored(Column::Dur),
     ),
-    always("name", Kind::Word, Unit::Number, "what happened: the call, the function, the counter", Source::Name),
+    always("name", ColumnKind::Word, Unit::Number, "what happened: the call, the function, the counter", Source::Name),
     always(
         "cat",
-        Kind::Word,
+        ColumnKind::Word,
         Unit::Number,
         "category as it was written (`POSIX`, `STDIO`, or the program's own)",
         Source::Cat,
     ),
     always(
         "ph",
-        Kind::Word,
+        ColumnKind::Word,
         Unit::Number,
-        "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` moment, `M` metadata …",
+        "phase, one letter: `X` span, `B`/`E` its two ends, `C` counter, `A` many calls in one record, `i` instant, `M` metadata …",
         Source::Phase,
     ),
     maybe(
         "host",
-        Kind::Word,
+        ColumnKind::Word,
         Unit::Number,
         "host of the process; its hash where the trace does not tell the name",
         Source::Host,
     ),
     always(
         "pid",
-        Kind::Integer,
+        ColumnKind::Integer,
         Unit::Id,
         "process number on its host; unique only together with `process`",
         Source::Pid,
     ),
-    always("tid", Kind::Integer, Unit::Id, "thread", Source::Stored(Column::Tid)),
-    maybe("rank", Kind::Integer, Unit::Id, "rank of the process within a parallel job", Source::Rank),
+    always("tid", ColumnKind::Integer, Unit::Id, "thread", Source::Stored(Column::Tid)),
+    maybe("rank", ColumnKind::Integer, Unit::Id, "rank of the process within a parallel job", Source::Rank),
     maybe(
         "path",
-        Kind::Word,
+        ColumnKind::Word,
         Unit::Number,
         "file that it is about; null where there is none or only its hash is known",
         Source::Path,
@@ -183,24 +183,24 @@ pub const EVENTS: [EventColumn; 26] = [
     argument(Column::WHENCE, Unit::Number, "argument: what a seek is relative to"),
     argument(Column::IMAGE_IDX, Unit::Id, "argument: number of a sample, also where it was written as text"),
     argument(Column::IMAGE_SIZE, Unit::Bytes, "argument: bytes of a sample, likewise"),
-    maybe("id", Kind::Integer, Unit::Id, "the line's `id`, where it is an integer", Source::Stored(Column::Id)),
+    maybe("id", ColumnKind::Integer, Unit::Id, "the line's `id`, where it is an integer", Source::Stored(Column::Id)),
     maybe(
         "process",
-        Kind::Integer,
+        ColumnKind::Integer,
         Unit::Id,
         "row of `processes`; null for the host, whose samples have pid 0, and for devices",
         Source::Process,
     ),
     maybe(
         "args",
-        Kind::Text,
+        ColumnKind::Text,
         Unit::Number,
         "all arguments as a JSON object, but for the hashes behind `path` and `host`",
         Source::Args,
     ),
     maybe(
         "extra",
-        Kind::Text,
+        ColumnKind::Text,
         Unit::Number,
         "fields of the line beside `args` that have no column, as a JSON object",
         Source::Extra,
@@ -209,18 +209,24 @@ pub const EVENTS: [EventColumn; 26] = [
 
 /// Columns that only spans and calls have.
 pub const SPANS: [EventColumn; 4] = [
-    always("start_ns", Kind::Integer, Unit::Nanoseconds, "start, nanoseconds since 1970", Source::Stored(Column::Ts)),
-    always("end_ns", Kind::Integer, Unit::Nanoseconds, "end; a negative duration counts as none", Source::End),
+    always(
+        "start_ns",
+        ColumnKind::Integer,
+        Unit::Nanoseconds,
+        "start, nanoseconds since 1970",
+        Source::Stored(Column::Ts),
+    ),
+    always("end_ns", ColumnKind::Integer, Unit::Nanoseconds, "end; a negative duration counts as none", Source::End),
     always(
         "op",
-        Kind::Word,
+        ColumnKind::Word,
         Unit::Number,
         "`read`, `write`, `metadata`, `sync`, `process`, `ipc` or `other`, by the name of the call",
         Source::Operation,
     ),
     maybe(
         "bytes",
-        Kind::Integer,
+        ColumnKind::Integer,
         Unit::Bytes,
         "bytes that a read or write moved: its positive return value",
         Source::Moved,

@@ -157,7 +157,7 @@ fn cut_file(
         Cutter { number, reading, task_text, members: Vec::new(), events: 0, packed: 0, pieces: Vec::new(), text: 0 };
     let (mut carry, mut first, mut dialect) = (Vec::new(), true, reading.dialect);
     // Progress counts bytes of the file; of inflated text only an estimate is known, so the rest comes at the end.
-    let (mut told, mut unreadable) = (0, None);
+    let (mut reported, mut unreadable) = (0, None);
     loop {
         let block = match source.next_block(std::mem::take(&mut carry)) {
             Ok(Some(block)) => block,
@@ -171,7 +171,7 @@ fn cut_file(
         let given = match block {
             Block::Members(members) => {
                 dialect = Dialect::Weftline;
-                cutter.add_members(members, give, &mut told)
+                cutter.add_members(members, give, &mut reported)
             }
             Block::Text { mut bytes, place, last } => {
                 if std::mem::take(&mut first) && !is_lines(&bytes) {
@@ -196,7 +196,7 @@ fn cut_file(
         }
     }
     note(FileNote { file: number, dialect, damage: source.damage, unreadable });
-    Ok(cutter.finish(file.size.saturating_sub(told), give))
+    Ok(cutter.finish(file.size.saturating_sub(reported), give))
 }
 
 /// Gathers blocks of a file until they make a task.
@@ -212,13 +212,18 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn add_members(&mut self, members: Vec<Packed>, give: &mut impl FnMut(Work, u64) -> bool, told: &mut u64) -> bool {
+    fn add_members(
+        &mut self,
+        members: Vec<Packed>,
+        give: &mut impl FnMut(Work, u64) -> bool,
+        reported: &mut u64,
+    ) -> bool {
         if !self.give_text(0, give) {
             return false;
         }
         for member in members {
             let events = member.header.count as usize;
-            if self.events > 0 && self.events + events > GROUP_ROWS && !self.give_members(give, told) {
+            if self.events > 0 && self.events + events > GROUP_ROWS && !self.give_members(give, reported) {
                 return false;
             }
             self.events += events.max(1);
@@ -229,8 +234,8 @@ impl Cutter {
     }
 
     fn add_text(&mut self, bytes: Vec<u8>, place: Place, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
-        let mut told = 0;
-        if !self.give_members(give, &mut told) {
+        let mut reported = 0;
+        if !self.give_members(give, &mut reported) {
             return false;
         }
         self.text += bytes.len();
@@ -238,12 +243,12 @@ impl Cutter {
         self.text < self.task_text || self.give_text(0, give)
     }
 
-    fn give_members(&mut self, give: &mut impl FnMut(Work, u64) -> bool, told: &mut u64) -> bool {
+    fn give_members(&mut self, give: &mut impl FnMut(Work, u64) -> bool, reported: &mut u64) -> bool {
         if self.members.is_empty() {
             return true;
         }
         let packed = std::mem::take(&mut self.packed);
-        *told += packed;
+        *reported += packed;
         self.events = 0;
         give(Work::Members { file: self.number, members: std::mem::take(&mut self.members) }, packed)
     }
@@ -257,8 +262,8 @@ impl Cutter {
     }
 
     fn finish(mut self, left: u64, give: &mut impl FnMut(Work, u64) -> bool) -> bool {
-        let mut told = 0;
-        self.give_members(give, &mut told) && self.give_text(left.saturating_sub(told), give)
+        let mut reported = 0;
+        self.give_members(give, &mut reported) && self.give_text(left.saturating_sub(reported), give)
     }
 }
 

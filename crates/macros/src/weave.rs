@@ -73,7 +73,7 @@ pub(crate) fn around(signature: &Signature, block: &mut Block, spanned: &Spanned
             let hint = returned_hint(signature);
             let future = quote!(async move { #hint #(#body)* });
             // Arguments are looked at before the body takes the parameters.
-            let told = match err {
+            let tokens = match err {
                 None => quote!(::weftline::Traced::of(#variable, #future)),
                 Some(err) => {
                     let here = Span::mixed_site().located_at(err.span());
@@ -84,7 +84,7 @@ pub(crate) fn around(signature: &Signature, block: &mut Block, spanned: &Spanned
                 block,
                 quote! {
                     let #variable = { #site ::weftline::expansion::Life::begin(&__WEFTLINE_SITE, #fill) };
-                    #told.await
+                    #tokens.await
                 },
             );
         }

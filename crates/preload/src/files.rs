@@ -86,7 +86,7 @@ fn look_up(fd: c_int, entry: &Entry) -> u32 {
     let found = scratch::NAMES.with(|target| {
         let length = sys::readlink(path, target).unwrap_or(0);
         if target[..length].starts_with(b"socket:") {
-            process::note_habit(unseen_io::SOCKETS);
+            process::note_unseen_io(unseen_io::SOCKETS);
         }
         if length == 0 { 0 } else { process::intern(0, &target[..length]) }
     });

@@ -114,7 +114,7 @@ unsafe extern "C" fn clone(
     let shares_memory = flags & libc::CLONE_VM != 0 && flags & libc::CLONE_THREAD == 0;
     let suspends = shares_memory && flags & libc::CLONE_VFORK != 0;
     if shares_memory {
-        process::note_habit(unseen_io::SHARED_MEMORY);
+        process::note_unseen_io(unseen_io::SHARED_MEMORY);
     }
     if suspends {
         thread::state().enter_vfork();

@@ -346,7 +346,7 @@ pub(crate) fn map(size: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64
         }
         let path = fd_id(ret, fd);
         if ret == 0 {
-            process::note_habit(unseen_io::MMAP);
+            process::note_unseen_io(unseen_io::MMAP);
             mappings::mapped(bits, size, path);
         }
         Some(Fields { path, fd, detail: prot as u32, size: size as i64, ret, offset, ..Fields::NONE })
@@ -389,12 +389,12 @@ pub(crate) fn transfer(to: c_int, from: c_int, size: usize) -> impl Recipe {
 }
 
 pub(crate) fn splice_pipe(to: c_int, from: c_int, size: usize) -> impl Recipe {
-    process::note_habit(unseen_io::SPLICE);
+    process::note_unseen_io(unseen_io::SPLICE);
     transfer(to, from, size)
 }
 
 pub(crate) fn splice_memory(fd: c_int, iov: *const iovec, count: usize) -> impl Recipe {
-    process::note_habit(unseen_io::SPLICE);
+    process::note_unseen_io(unseen_io::SPLICE);
     vector(fd, iov, count as c_int, Some(0))
 }
 

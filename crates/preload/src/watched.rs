@@ -133,7 +133,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         return unsafe { real(number, a, b, c, d, e, f) };
     }
     // What is told of by `prctl` as well: its option and first argument.
-    let told = match (number, a) {
+    let request = match (number, a) {
         (libc::SYS_prctl, option) => Some((option as c_int, b)),
         (libc::SYS_seccomp, SECCOMP_SET_MODE_STRICT) => {
             Some((libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT as usize))
@@ -143,7 +143,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         }
         _ => None,
     };
-    if let Some((option, argument)) = told.filter(|_| life::traced()) {
+    if let Some((option, argument)) = request.filter(|_| life::traced()) {
         before_prctl(option, argument);
         // SAFETY: the program's own words.
         let ret = unsafe { real(number, a, b, c, d, e, f) };
@@ -153,8 +153,8 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         return ret;
     }
     match number {
-        libc::SYS_io_uring_setup => process::note_habit(unseen_io::IO_URING),
-        libc::SYS_io_setup => process::note_habit(unseen_io::NATIVE_AIO),
+        libc::SYS_io_uring_setup => process::note_unseen_io(unseen_io::IO_URING),
+        libc::SYS_io_setup => process::note_unseen_io(unseen_io::NATIVE_AIO),
         libc::SYS_clone if a & libc::CLONE_NEWPID as usize != 0 => process::namespace_changed(),
         // Its flags lie behind a pointer that nobody has checked yet.
         libc::SYS_clone3 => process::namespace_changed(),
@@ -168,7 +168,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         | libc::SYS_pwrite64
         | libc::SYS_readv
         | libc::SYS_writev
-        | libc::SYS_openat => process::note_habit(unseen_io::RAW_SYSCALLS),
+        | libc::SYS_openat => process::note_unseen_io(unseen_io::RAW_SYSCALLS),
         libc::SYS_exit_group => life::ends_suddenly(a as c_int),
         _ => {}
     }

@@ -15,7 +15,7 @@ struct State {
     what: String,
     total: u64,
     done: u64,
-    told: Option<Instant>,
+    reported: Option<Instant>,
     failed: Option<PyErr>,
 }
 
@@ -48,18 +48,18 @@ impl Callback {
 
     fn update(&self, always: bool, change: impl FnOnce(&mut State)) {
         let Some(function) = &self.function else { return };
-        let told = {
+        let reported = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             change(&mut state);
-            let due = always || state.told.is_none_or(|told| told.elapsed() >= PAUSE);
+            let due = always || state.reported.is_none_or(|reported| reported.elapsed() >= PAUSE);
             if !due || state.failed.is_some() || self.silent.load(Ordering::SeqCst) > 0 {
                 return;
             }
-            state.told = Some(Instant::now());
+            state.reported = Some(Instant::now());
             (state.what.clone(), state.done, state.total)
         };
         // The state is not locked here: the function may take long, and other threads go on.
-        let called = Python::attach(|py| function.call1(py, told).map(drop));
+        let called = Python::attach(|py| function.call1(py, reported).map(drop));
         if let Err(error) = called {
             self.state.lock().unwrap_or_else(PoisonError::into_inner).failed = Some(error);
         }

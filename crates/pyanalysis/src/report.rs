@@ -32,12 +32,12 @@ impl Report {
         &self.report.title
     }
 
-    /// Facts of the whole job by name.
+    /// Properties of the whole job by name.
     #[getter]
     fn job<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let job = PyDict::new(py);
-        for fact in &self.report.facts {
-            job.set_item(fact.name, to_python(py, &fact.value)?)?;
+        for property in &self.report.properties {
+            job.set_item(property.name, to_python(py, &property.value)?)?;
         }
         Ok(job)
     }
@@ -120,9 +120,9 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
             }
             list.into_any()
         }
-        Value::Object(members) => {
+        Value::Object(fields) => {
             let made = PyDict::new(py);
-            for (name, value) in members {
+            for (name, value) in fields {
                 made.set_item(name, to_python(py, value)?)?;
             }
             made.into_any()

@@ -283,7 +283,7 @@ impl Run {
 
     /// What the run holds, and the state of its index.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &py.detach(|| self.facts()))
+        to_python(py, &py.detach(|| self.properties()))
     }
 
     fn __repr__(&self) -> String {
@@ -311,7 +311,7 @@ impl Run {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    fn facts(&self) -> Value {
+    fn properties(&self) -> Value {
         let (dictionary, times) = (self.run.dictionary(), self.run.times());
         let phases: serde_json::Map<String, Value> =
             times.per_phase.iter().map(|(code, count)| (char::from(*code).to_string(), (*count).into())).collect();

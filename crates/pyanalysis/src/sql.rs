@@ -110,9 +110,9 @@ impl Program {
         match self.child.wait() {
             Ok(status) if status.success() => None,
             Ok(status) => {
-                let said = complaints.trim();
-                let said = said.strip_prefix("weft-sql: ").unwrap_or(said);
-                Some(if said.is_empty() { format!("weft-sql ended with {status}") } else { said.to_owned() })
+                let complaint = complaints.trim();
+                let complaint = complaint.strip_prefix("weft-sql: ").unwrap_or(complaint);
+                Some(if complaint.is_empty() { format!("weft-sql ended with {status}") } else { complaint.to_owned() })
             }
             Err(error) => Some(format!("weft-sql cannot be waited for: {error}")),
         }

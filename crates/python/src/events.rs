@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use weftline::front::{self, Argument, EventHead, Kind, wants};
+use weftline::front::{self, Argument, EventHead, EventKind, wants};
 use weftline::locate;
 
 use crate::values::{Args, text_id};
@@ -15,20 +15,20 @@ use crate::values::{Args, text_id};
 pub(crate) struct Usage(front::Usage);
 
 /// The names of kinds, in the order of their numbers.
-const KINDS: [(&str, Kind); 13] = [
-    ("SPAN", Kind::Span),
-    ("BEGIN", Kind::Begin),
-    ("END", Kind::End),
-    ("ASYNC_SPAN", Kind::AsyncSpan),
-    ("ASYNC_BEGIN", Kind::AsyncBegin),
-    ("ASYNC_END", Kind::AsyncEnd),
-    ("ASYNC_INSTANT", Kind::AsyncInstant),
-    ("INSTANT", Kind::Instant),
-    ("COUNTER", Kind::Counter),
-    ("META", Kind::Meta),
-    ("FLOW_START", Kind::FlowStart),
-    ("FLOW_STEP", Kind::FlowStep),
-    ("FLOW_END", Kind::FlowEnd),
+const KINDS: [(&str, EventKind); 13] = [
+    ("SPAN", EventKind::Span),
+    ("BEGIN", EventKind::Begin),
+    ("END", EventKind::End),
+    ("ASYNC_SPAN", EventKind::AsyncSpan),
+    ("ASYNC_BEGIN", EventKind::AsyncBegin),
+    ("ASYNC_END", EventKind::AsyncEnd),
+    ("ASYNC_INSTANT", EventKind::AsyncInstant),
+    ("INSTANT", EventKind::Instant),
+    ("COUNTER", EventKind::Counter),
+    ("META", EventKind::Meta),
+    ("FLOW_START", EventKind::FlowStart),
+    ("FLOW_STEP", EventKind::FlowStep),
+    ("FLOW_END", EventKind::FlowEnd),
 ];
 
 pub(crate) fn add_kinds(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -93,15 +93,15 @@ pub(crate) fn apply_usage() {
     }
 }
 
-fn moment(kind: Kind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
+fn emit_now(kind: EventKind, name: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, args: Option<&Bound<'_, PyDict>>) {
     let Some(table) = locate::recording() else { return };
-    let mut told = Args::new();
+    let mut payload = Args::new();
     if let Some(args) = args {
-        told.add_all(table, args);
+        payload.add_all(table, args);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
     let now = front::now(table);
-    front::emit(table, &EventHead { kind, name, category, start: now, end: now, id: 0 }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start: now, end: now, id: 0 }, payload.as_bytes());
 }
 
 /// Records that something happened now: `instant("cache miss", key=path)`.
@@ -112,7 +112,7 @@ pub(crate) fn instant(
     category: Option<&Bound<'_, PyString>>,
     args: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(Kind::Instant, name, category.unwrap_or(default_category(name.py())), args);
+    emit_now(EventKind::Instant, name, category.unwrap_or(default_category(name.py())), args);
 }
 
 /// Records values as they are now: `counter("queue", length=len(queue))`.
@@ -123,18 +123,18 @@ pub(crate) fn counter(
     category: Option<&Bound<'_, PyString>>,
     values: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(Kind::Counter, name, category.unwrap_or(default_category(name.py())), values);
+    emit_now(EventKind::Counter, name, category.unwrap_or(default_category(name.py())), values);
 }
 
-/// Records a fact about the process: `meta("model", layers=23)`.
+/// Records metadata of the process: `meta("model", layers=23)`.
 #[pyfunction]
-#[pyo3(signature = (name, /, category=None, **facts))]
+#[pyo3(signature = (name, /, category=None, **metadata))]
 pub(crate) fn meta(
     name: &Bound<'_, PyString>,
     category: Option<&Bound<'_, PyString>>,
-    facts: Option<&Bound<'_, PyDict>>,
+    metadata: Option<&Bound<'_, PyDict>>,
 ) {
-    moment(Kind::Meta, name, category.unwrap_or(default_category(name.py())), facts);
+    emit_now(EventKind::Meta, name, category.unwrap_or(default_category(name.py())), metadata);
 }
 
 /// The category of events that were given none.
@@ -157,21 +157,21 @@ pub(crate) fn emit(
     usage: Option<&Bound<'_, Usage>>,
     at: Option<(i64, i64)>,
 ) -> PyResult<()> {
-    let Some(kind) = Kind::ALL.get(kind as usize).copied() else {
+    let Some(kind) = EventKind::ALL.get(kind as usize).copied() else {
         return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
     };
     let Some(table) = locate::recording() else { return Ok(()) };
-    let mut told = Args::new();
+    let mut payload = Args::new();
     if let Some((start, end)) = at {
-        told.put(0, Argument::At(start, end));
+        payload.put(0, Argument::At(start, end));
     }
     if let Some(args) = args {
-        told.add_all(table, args);
+        payload.add_all(table, args);
     }
     if let Some(usage) = usage {
-        told.put_usage(table, usage.get().0);
+        payload.put_usage(table, usage.get().0);
     }
     let (name, category) = (text_id(table, name), text_id(table, category));
-    front::emit(table, &EventHead { kind, name, category, start, end, id }, told.as_bytes());
+    front::emit(table, &EventHead { kind, name, category, start, end, id }, payload.as_bytes());
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
-use weftline::front::{self, Argument, Kind, Table};
+use weftline::front::{self, Argument, EventKind, Table};
 use weftline::locate;
 
 use crate::name::{Name, Site};
@@ -35,7 +35,7 @@ impl Items {
         if let Some(error) = error {
             args.add_error(table, error.get_type(py).as_any());
         }
-        site.emit(table, Kind::Span, times.0, times.1, 0, args.as_bytes());
+        site.emit(table, EventKind::Span, times.0, times.1, 0, args.as_bytes());
     }
 
     /// The body of the newest item is over.

@@ -59,7 +59,7 @@ impl Site {
 
     /// Stores an event of this place.
     #[inline(always)]
-    pub(crate) fn emit(&self, table: &Table, kind: front::Kind, start: u64, end: u64, id: u64, payload: &[u8]) {
+    pub(crate) fn emit(&self, table: &Table, kind: front::EventKind, start: u64, end: u64, id: u64, payload: &[u8]) {
         let (name, category) = (self.name.id(table), self.category.id(table));
         front::emit(table, &front::EventHead { kind, name, category, start, end, id }, payload);
     }

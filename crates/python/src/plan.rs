@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use weftline::front::{self, Kind, Table, Usage};
+use weftline::front::{self, EventKind, Table, Usage};
 
 use crate::name::{Name, Site};
 use crate::values::Args;
@@ -72,7 +72,7 @@ pub(crate) trait Passed<'py> {
 /// What every call of a decorated function records.
 pub(crate) struct Plan {
     pub(crate) site: Site,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
     /// Id of async events; each call makes its own where there is none.
     pub(crate) id: Option<u64>,
     pub(crate) usage: bool,
@@ -86,13 +86,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(site: Site, kind: Kind) -> Plan {
+    pub(crate) fn new(site: Site, kind: EventKind) -> Plan {
         Plan { site, kind, id: None, usage: false, capture: None, extra: None, driver: None, steps: false }
     }
 
     /// Is a span with a name and two times all there is to a call? Then the fast path will do.
     pub(crate) fn is_plain(&self) -> bool {
-        self.kind == Kind::Span
+        self.kind == EventKind::Span
             && !self.usage
             && self.extra.is_none()
             && self.driver.is_none()
@@ -107,7 +107,7 @@ impl Plan {
     pub(crate) fn async_id(&self) -> u64 {
         match (self.kind, self.id) {
             (_, Some(id)) => id,
-            (Kind::AsyncSpan, None) => front::new_id(),
+            (EventKind::AsyncSpan, None) => front::new_id(),
             _ => 0,
         }
     }

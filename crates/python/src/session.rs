@@ -140,7 +140,7 @@ fn perfflow_from_environment() -> (perfflow::Options, Vec<String>) {
 #[pyfunction]
 pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (options, warnings) = dftracer::Options::from_environment();
-    let told = PyDict::new(py);
+    let dict = PyDict::new(py);
     for (name, is_on) in [
         ("enable", options.enable),
         ("compression", options.compression),
@@ -151,16 +151,16 @@ pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("tids", options.tids),
         ("bind_signals", options.bind_signals),
     ] {
-        told.set_item(name, is_on)?;
+        dict.set_item(name, is_on)?;
     }
-    told.set_item("init", format!("{:?}", options.init).to_uppercase())?;
-    told.set_item("log_file", options.log_file)?;
-    told.set_item("data_dirs", options.data_dirs)?;
-    told.set_item("log_level", options.log_level)?;
-    told.set_item("time_metric", options.time_metric)?;
-    told.set_item("write_buffer_size", options.write_buffer_size)?;
-    told.set_item("warnings", warnings)?;
-    Ok(told)
+    dict.set_item("init", format!("{:?}", options.init).to_uppercase())?;
+    dict.set_item("log_file", options.log_file)?;
+    dict.set_item("data_dirs", options.data_dirs)?;
+    dict.set_item("log_level", options.log_level)?;
+    dict.set_item("time_metric", options.time_metric)?;
+    dict.set_item("write_buffer_size", options.write_buffer_size)?;
+    dict.set_item("warnings", warnings)?;
+    Ok(dict)
 }
 
 /// The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` has what the user should hear about them.
@@ -173,17 +173,17 @@ pub(crate) fn perfflow_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         perfflow::NamePart::Hostname => "hostname",
         perfflow::NamePart::Pid => "pid",
     });
-    let told = PyDict::new(py);
-    told.set_item("log_filename_include", PyList::new(py, parts.collect::<Vec<_>>())?)?;
-    told.set_item("name", &options.name)?;
-    told.set_item("log_dir", &options.log_dir)?;
-    told.set_item("log_enable", options.log_enable)?;
-    told.set_item("cpu_mem_usage", options.cpu_mem_usage)?;
-    told.set_item("gpu_usage", options.gpu_usage)?;
-    told.set_item("log_close", options.log_close)?;
-    told.set_item("log_event", format!("{:?}", options.log_event))?;
-    told.set_item("log_format", format!("{:?}", options.log_format))?;
-    told.set_item("instance_path", perfflow::instance_path(&|name| std::env::var(name).ok()))?;
-    told.set_item("warnings", warnings)?;
-    Ok(told)
+    let dict = PyDict::new(py);
+    dict.set_item("log_filename_include", PyList::new(py, parts.collect::<Vec<_>>())?)?;
+    dict.set_item("name", &options.name)?;
+    dict.set_item("log_dir", &options.log_dir)?;
+    dict.set_item("log_enable", options.log_enable)?;
+    dict.set_item("cpu_mem_usage", options.cpu_mem_usage)?;
+    dict.set_item("gpu_usage", options.gpu_usage)?;
+    dict.set_item("log_close", options.log_close)?;
+    dict.set_item("log_event", format!("{:?}", options.log_event))?;
+    dict.set_item("log_format", format!("{:?}", options.log_format))?;
+    dict.set_item("instance_path", perfflow::instance_path(&|name| std::env::var(name).ok()))?;
+    dict.set_item("warnings", warnings)?;
+    Ok(dict)
 }

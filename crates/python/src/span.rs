@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use weftline::front::{self, EventHead, Kind, Table, Usage};
+use weftline::front::{self, EventHead, EventKind, Table, Usage};
 use weftline::locate;
 
 use crate::events::default_category;
@@ -29,7 +29,7 @@ struct Open {
 
 struct Entry {
     start: u64,
-    kind: Kind,
+    kind: EventKind,
     usage: Option<Usage>,
     args: Args,
 }
@@ -40,7 +40,7 @@ impl Span {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, py: Python<'_>, kind: Kind) {
+    fn enter(&self, py: Python<'_>, kind: EventKind) {
         if let Some(table) = locate::recording() {
             let mut args = Args::new();
             if let Some(given) = &self.given {
@@ -76,9 +76,9 @@ impl Span {
             entry.args.add_error(table, error);
         }
         let (name, category) = (text_id(table, self.name.bind(py)), text_id(table, self.category.bind(py)));
-        let id = if entry.kind == Kind::AsyncSpan { front::new_id() } else { 0 };
-        let told = EventHead { kind: entry.kind, name, category, start: entry.start, end, id };
-        front::emit(table, &told, entry.args.as_bytes());
+        let id = if entry.kind == EventKind::AsyncSpan { front::new_id() } else { 0 };
+        let head = EventHead { kind: entry.kind, name, category, start: entry.start, end, id };
+        front::emit(table, &head, entry.args.as_bytes());
     }
 }
 
@@ -119,15 +119,15 @@ impl Span {
     #[pyo3(signature = (**args))]
     fn update(&self, args: Option<&Bound<'_, PyDict>>) {
         let (Some(table), Some(args)) = (locate::recording(), args) else { return };
-        let mut told = Args::new();
-        told.add_all(table, args);
+        let mut added = Args::new();
+        added.add_all(table, args);
         if let Some(entry) = &mut self.open().innermost {
-            entry.args.append(&told);
+            entry.args.append(&added);
         }
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        this.enter(this.py(), Kind::Span);
+        this.enter(this.py(), EventKind::Span);
         this
     }
 
@@ -143,7 +143,7 @@ impl Span {
 
     /// Enters a block that others may overlap: what `async with` does.
     fn enter_async(&self, py: Python<'_>) {
-        self.enter(py, Kind::AsyncSpan);
+        self.enter(py, EventKind::AsyncSpan);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use weftline::front::{self, Argument, Kind, Table};
+use weftline::front::{self, Argument, EventKind, Table};
 use weftline::locate;
 
 use crate::name::Name;
@@ -67,15 +67,15 @@ impl Life {
         progress.busy += to.saturating_sub(from);
         drop(progress);
         if self.plan.steps {
-            self.plan.site.emit(table, Kind::Span, from, to, 0, &[]);
+            self.plan.site.emit(table, EventKind::Span, from, to, 0, &[]);
         }
     }
 
     fn end(&self, py: Python<'_>, how: &End<'_>) {
         let Some(table) = locate::recording() else { return };
-        let mut told = Args::new();
+        let mut added = Args::new();
         if let End::Raised(error) = how {
-            told.add_error(table, error.get_type(py).as_any());
+            added.add_error(table, error.get_type(py).as_any());
         }
         let mut progress = hold(&self.progress);
         let Some(start) = progress.start.filter(|_| !progress.ended) else { return };
@@ -87,8 +87,8 @@ impl Life {
             args.put(CLOSED.id(table), Argument::Bool(true));
         }
         drop(progress);
-        args.append(&told);
-        self.plan.site.emit(table, Kind::AsyncSpan, start, front::now(table), front::new_id(), args.as_bytes());
+        args.append(&added);
+        self.plan.site.emit(table, EventKind::AsyncSpan, start, front::now(table), front::new_id(), args.as_bytes());
     }
 }
 

@@ -101,7 +101,7 @@ impl Args {
     fn add_described(&mut self, key: u32, value: &Bound<'_, PyAny>) {
         let described = describe(value);
         match &described {
-            Ok(told) => self.add_told(key, told),
+            Ok(described) => self.add_description(key, described),
             Err(error) => {
                 if error.is_instance_of::<PyKeyboardInterrupt>(value.py()) {
                     interrupt_again(value.py());
@@ -112,18 +112,18 @@ impl Args {
     }
 
     /// Adds what `describe` made: a number, a text, bytes of a text, or a text that was cut with its whole length.
-    fn add_told(&mut self, key: u32, told: &Bound<'_, PyAny>) {
-        if let Ok(truth) = told.cast_exact::<PyBool>() {
+    fn add_description(&mut self, key: u32, described: &Bound<'_, PyAny>) {
+        if let Ok(truth) = described.cast_exact::<PyBool>() {
             self.put(key, Argument::Bool(truth.is_true()));
-        } else if let Ok((text, whole)) = told.extract::<(Bound<'_, PyBytes>, u32)>() {
+        } else if let Ok((text, whole)) = described.extract::<(Bound<'_, PyBytes>, u32)>() {
             self.put(key, Argument::CutText(text.as_bytes(), whole));
-        } else if let Ok(text) = told.cast_exact::<PyBytes>() {
+        } else if let Ok(text) = described.cast_exact::<PyBytes>() {
             self.put(key, Argument::Text(text.as_bytes()));
-        } else if let Ok(number) = told.cast_exact::<PyFloat>() {
+        } else if let Ok(number) = described.cast_exact::<PyFloat>() {
             self.put(key, Argument::Float(number.value()));
-        } else if let Ok(number) = told.extract::<i64>() {
+        } else if let Ok(number) = described.extract::<i64>() {
             self.put(key, Argument::Int(number));
-        } else if let Ok(number) = told.extract::<u64>() {
+        } else if let Ok(number) = described.extract::<u64>() {
             self.put(key, Argument::UInt(number));
         } else {
             self.put(key, Argument::Null);
@@ -162,11 +162,11 @@ pub(crate) fn text_id(table: &Table, text: &Bound<'_, PyAny>) -> u32 {
     {
         return if text.is_empty() { 0 } else { front::intern(table, text.as_bytes()) };
     }
-    let Ok(told) = describe(text) else { return front::intern(table, b"?") };
-    match told.cast::<PyBytes>() {
-        Ok(told) => front::intern(table, told.as_bytes()),
+    let Ok(described) = describe(text) else { return front::intern(table, b"?") };
+    match described.cast::<PyBytes>() {
+        Ok(described) => front::intern(table, described.as_bytes()),
         // A number, or nothing.
-        Err(_) => front::intern(table, told.to_string().as_bytes()),
+        Err(_) => front::intern(table, described.to_string().as_bytes()),
     }
 }
 

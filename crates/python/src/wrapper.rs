@@ -4,7 +4,7 @@
 //! a method without making a bound-method object first. Everything that is not needed for a call is looked up in the function
 //! (attributes) or written in Python (`weftline._wrapping`: pickling, copying).
 //!
-//! Two types: [`Kind::Method`] for what binds as functions do, [`Kind::Other`] for every other callable.
+//! Two types: [`WrapperKind::Method`] for what binds as functions do, [`WrapperKind::Other`] for every other callable.
 #![allow(unsafe_code, reason = "a type made with CPython's interface")]
 
 mod call;
@@ -41,7 +41,7 @@ struct Wrapper {
 
 /// How the object behaves as an attribute of a class.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WrapperKind {
     /// Binds like a function: `instance.name(x)` calls `function(instance, x)`.
     Method,
     /// Binds like the callable that it wraps, which may not bind at all.
@@ -64,12 +64,12 @@ pub(crate) fn refuse_subinterpreters() -> PyResult<()> {
 /// Puts the types into the module.
 pub(crate) fn add_types(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add("TracedFunction", type_of(py, Kind::Method)?)?;
-    module.add("TracedCallable", type_of(py, Kind::Other)?)
+    module.add("TracedFunction", type_of(py, WrapperKind::Method)?)?;
+    module.add("TracedCallable", type_of(py, WrapperKind::Other)?)
 }
 
-fn type_of(py: Python<'_>, kind: Kind) -> PyResult<&Bound<'_, PyType>> {
-    let cell = if kind == Kind::Method { &METHOD } else { &OTHER };
+fn type_of(py: Python<'_>, kind: WrapperKind) -> PyResult<&Bound<'_, PyType>> {
+    let cell = if kind == WrapperKind::Method { &METHOD } else { &OTHER };
     cell.get_or_try_init(py, || make_type(py, kind)).map(|made| made.bind(py))
 }
 
@@ -87,7 +87,7 @@ fn member(name: &'static CStr, offset: usize) -> ffi::PyMemberDef {
     }
 }
 
-fn make_type(py: Python<'_>, kind: Kind) -> PyResult<Py<PyType>> {
+fn make_type(py: Python<'_>, kind: WrapperKind) -> PyResult<Py<PyType>> {
     // CPython keeps pointers to these for the life of the type, which is that of the process.
     let members = Box::leak(Box::new([
         member(c"__dictoffset__", offset_of!(Wrapper, attributes)),
@@ -103,8 +103,10 @@ fn make_type(py: Python<'_>, kind: Kind) -> PyResult<Py<PyType>> {
         ffi::PyGetSetDef::default(),
     ]));
     let (name, bind, flag) = match kind {
-        Kind::Method => (c"weftline.TracedFunction", bind_function as *const c_void, ffi::Py_TPFLAGS_METHOD_DESCRIPTOR),
-        Kind::Other => (c"weftline.TracedCallable", bind_callable as *const c_void, 0),
+        WrapperKind::Method => {
+            (c"weftline.TracedFunction", bind_function as *const c_void, ffi::Py_TPFLAGS_METHOD_DESCRIPTOR)
+        }
+        WrapperKind::Other => (c"weftline.TracedCallable", bind_callable as *const c_void, 0),
     };
     #[cfg(Py_3_12)]
     let (call, flag) = (ffi::PyVectorcall_Call as *const c_void, flag | ffi::Py_TPFLAGS_HAVE_VECTORCALL);
@@ -157,7 +159,7 @@ pub(crate) fn traced<'py>(
         let kind = function.get_type().name()?;
         return Err(PyTypeError::new_err(format!("only callables can be traced, and {kind} objects are none")));
     }
-    let Some(kind) = front::Kind::ALL.get(kind as usize).copied() else {
+    let Some(kind) = front::EventKind::ALL.get(kind as usize).copied() else {
         return Err(PyTypeError::new_err(format!("there is no kind of event with the number {kind}")));
     };
     let capture = parameters.map(|parameters| Capture::new(parameters, rest, others)).transpose()?;
@@ -165,10 +167,10 @@ pub(crate) fn traced<'py>(
     // SAFETY: asks an object for its type's flags.
     let flags = unsafe { ffi::PyType_GetFlags(ffi::Py_TYPE(function.as_ptr())) };
     let binds_like_function = flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0;
-    make(function, Arc::new(plan), if binds_like_function { Kind::Method } else { Kind::Other })
+    make(function, Arc::new(plan), if binds_like_function { WrapperKind::Method } else { WrapperKind::Other })
 }
 
-fn make<'py>(function: &Bound<'py, PyAny>, plan: Arc<Plan>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
+fn make<'py>(function: &Bound<'py, PyAny>, plan: Arc<Plan>, kind: WrapperKind) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     let of_type = type_of(py, kind)?;
     // SAFETY: a new object of our type is a `Wrapper` full of zeros, which becomes complete here.
@@ -331,7 +333,7 @@ unsafe extern "C" fn bind_callable(
                 return Ok(if bound.is(&function) { object } else { bound });
             }
             Arc::increment_strong_count((*wrapper).plan);
-            make(&bound, Arc::from_raw((*wrapper).plan), Kind::Other)
+            make(&bound, Arc::from_raw((*wrapper).plan), WrapperKind::Other)
         });
         match bound {
             Ok(bound) => bound.into_ptr(),

@@ -66,7 +66,7 @@ def test_everybody_counts_the_same(program: str, tmp_path: Path, monkeypatch: py
     subprocess.run([support.weft(), "run", "-o", run, "--", *PROGRAMS[program]], cwd=work, check=True, capture_output=True)
 
     [manifest] = [json.loads(path.read_text()) for path in (run / "run.d").glob("*.json") if "processes" in json.loads(path.read_text())]
-    told = {
+    expected = {
         total["path"]: (total["reads"], total["writes"], total["read_bytes"], total["write_bytes"], total["time_ns"])
         for total in manifest["files"]
         if total["path"].startswith(str(work))
@@ -74,16 +74,16 @@ def test_everybody_counts_the_same(program: str, tmp_path: Path, monkeypatch: py
     asked = subprocess.run([support.weft(), "report", "--json", "--top", "1000", run], check=True, capture_output=True).stdout
     opened = weftline.open(run)
     report, ours = of_report(json.loads(asked), str(work)), of_report(json.loads(opened.report().to_json()), str(work))
-    assert report.keys() == told.keys() and ours
+    assert report.keys() == expected.keys() and ours
     # Python's report has the largest files alone.
     assert ours == {path: report[path] for path in ours}
     for path, (_, read, written, time) in report.items():
-        assert (read, written) == told[path][2:4], path
-        assert abs(time - told[path][4]) <= 1, path
+        assert (read, written) == expected[path][2:4], path
+        assert abs(time - expected[path][4]) <= 1, path
     if program == "cp":
-        assert told[f"{work}/from.bin"][2:4] == (SIZE, 0) and told[f"{work}/to.bin"][2:4] == (0, SIZE)
+        assert expected[f"{work}/from.bin"][2:4] == (SIZE, 0) and expected[f"{work}/to.bin"][2:4] == (0, SIZE)
     if program == "training":
-        assert told[f"{work}/checkpoint.pt"][2:4] == (200_000, 200_000) and told[f"{work}/kept1.pt"][2:4] == (0, 100_000)
+        assert expected[f"{work}/checkpoint.pt"][2:4] == (200_000, 200_000) and expected[f"{work}/kept1.pt"][2:4] == (0, 100_000)
 
     program_of_sql = real()
     if program_of_sql is None:
@@ -98,7 +98,7 @@ def test_everybody_counts_the_same(program: str, tmp_path: Path, monkeypatch: py
         return rows
 
     files = query(f"SELECT path, io_calls, reads, writes, read_bytes, write_bytes, io_ns FROM files WHERE path LIKE '{work}%' ORDER BY path")
-    assert {row["path"]: (row["reads"], row["writes"], row["read_bytes"], row["write_bytes"], row["io_ns"]) for row in files} == told
+    assert {row["path"]: (row["reads"], row["writes"], row["read_bytes"], row["write_bytes"], row["io_ns"]) for row in files} == expected
     for row in files:
         calls, read, written, time = report[row["path"]]
         assert (row["io_calls"], row["read_bytes"], row["write_bytes"]) == (calls, read, written)

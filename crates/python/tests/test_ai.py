@@ -72,8 +72,8 @@ PROGRAM = f"""
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group, names in GROUPS.items() for name in names])
 def test_every_part(traced: Run, group: str, name: str) -> None:
     spans = [event for event in traced.all(name) if event.category == group and event.phase == "X"]
-    told = [event.args for event in spans][:6]
-    assert told == [{}, {}, {"how": "given"}, {}, {"how": "with", "more": 1}, {"index": 0, "how": "iter"}]
+    recorded = [event.args for event in spans][:6]
+    assert recorded == [{}, {}, {"how": "given"}, {}, {"how": "with", "more": 1}, {"index": 0, "how": "iter"}]
     assert [event.args for event in traced.all(f"{name}.body") if event.category == group] == [{"index": 0, "how": "iter"}]
 
 

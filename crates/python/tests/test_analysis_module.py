@@ -81,7 +81,7 @@ ERRORS: list[tuple[str, type[Exception], str, Any]] = [
     ("no width", ValueError, "longer than nothing", lambda run: weftline.open(run).view("time_range", time=0)),
     ("time's type", TypeError, "must be a number of seconds", lambda run: weftline.open(run).report(from_=[])),
     ("cell", KeyError, "no column", lambda run: weftline.open(run).view("file_name")["x"]),
-    ("callback", ZeroDivisionError, "division", lambda run: weftline.open(run, progress=lambda *told: 1 // 0)),
+    ("callback", ZeroDivisionError, "division", lambda run: weftline.open(run, progress=lambda *calls: 1 // 0)),
 ]
 
 
@@ -139,16 +139,16 @@ def test_other_threads_go_on(tmp_path: Path) -> None:
         stop.set()
         other.join()
     for begun, ended in spans:
-        within = [moment for moment in beats if begun <= moment <= ended]
+        within = [beat for beat in beats if begun <= beat <= ended]
         # With the lock held there would be none but at the ends.
         assert len(within) >= min(5, (ended - begun) / 0.1), (ended - begun, len(within))
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    weftline.open(large(tmp_path), progress=lambda *now: told.append(now))
-    assert told and told[-1][1] == told[-1][2] > 0
-    assert all(0 <= done <= total and what for what, done, total in told)
+    calls: list[tuple[str, int, int]] = []
+    weftline.open(large(tmp_path), progress=lambda *now: calls.append(now))
+    assert calls and calls[-1][1] == calls[-1][2] > 0
+    assert all(0 <= done <= total and what for what, done, total in calls)
 
 
 def test_progress_does_not_wait_for_a_reader_that_holds_the_lock(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ PROGRAM = """
         weftline._native.emit(weftline._native.SPAN, "removes", "app", 1, 1, 0, removed)
         weftline._native.emit(weftline._native.SPAN, "keys", "app", 1, 1, 0, {1: "one", None: "none", Raises(): "raises"})
         counter("queue", length=3, share=0.5)
-        instant("happened", "moments", why=Raises())
+        instant("happened", "instants", why=Raises())
         meta("model", layers=23)
         with span("crowded", **{f"key{n:03}": "x" * 400 for n in range(50)}):
             pass
@@ -172,7 +172,7 @@ EXPECTED = {
 }
 
 
-def told(traced: Run, which: str) -> object:
+def recorded(traced: Run, which: str) -> object:
     (event,) = [event for event in traced.all("takes") if event.args["which"] == which]
     return event.args["value"]
 
@@ -184,36 +184,36 @@ def test_nothing_was_raised(traced: Run) -> None:
 
 @pytest.mark.parametrize("which", EXPECTED)
 def test_value(traced: Run, which: str) -> None:
-    value = told(traced, which)
+    value = recorded(traced, which)
     expected = EXPECTED[which]
     assert value == expected and type(value) is type(expected)
     assert not (isinstance(value, float) and math.isnan(value))
 
 
 def test_long_texts_are_cut(traced: Run) -> None:
-    long = told(traced, "long")
+    long = recorded(traced, "long")
     assert isinstance(long, str) and long.startswith("é" * 512) and "é" * 513 not in long and len(long) < 600
 
 
 def test_texts_that_are_no_unicode_are_kept(traced: Run) -> None:
     for which in ("surrogate", "lone"):
-        value = told(traced, which)
+        value = recorded(traced, which)
         assert isinstance(value, str) and value.startswith("a") and value.endswith("b") and len(value) > 2
 
 
 def test_cycles_and_depth_end(traced: Run) -> None:
-    assert str(told(traced, "loop")).count("[") <= 8
-    assert len(str(told(traced, "deep"))) < 100
+    assert str(recorded(traced, "loop")).count("[") <= 8
+    assert len(str(recorded(traced, "deep"))) < 100
 
 
-def test_blocks_and_moments(traced: Run) -> None:
+def test_blocks_and_instants(traced: Run) -> None:
     every = traced.one("all").args
     assert every["most"] == 2**63 - 1 and every["late"] == "Raises" and len(every) == 13
     assert traced.one("removes").args == {"a": "removed", "b": 2}
     assert traced.one("keys").args == {"1": "one", "None": "none", "Raises": "raises"}
     assert traced.one("queue", "C").args == {"length": 3, "share": 0.5}
     happened = traced.one("happened", "i")
-    assert (happened.category, happened.args) == ("moments", {"why": "Raises"})
+    assert (happened.category, happened.args) == ("instants", {"why": "Raises"})
     assert traced.one("model", "M").args == {"layers": 23}
 
 

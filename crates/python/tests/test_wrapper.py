@@ -241,10 +241,10 @@ def test_subinterpreters_are_refused(tmp_path: Path) -> None:
         interpreters = __import__(name)
         try:
             made = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create()
-            told = interpreters.run_string(made, "import weftline")
+            result = interpreters.run_string(made, "import weftline")
         except interpreters.RunFailedError if hasattr(interpreters, "RunFailedError") else () as error:
-            told = error
-        print(told)
+            result = error
+        print(result)
         print(weftline.trace(len)([1]))
     """
     said = support.untraced(program, tmp_path)

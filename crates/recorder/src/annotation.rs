@@ -1,4 +1,4 @@
-//! Events that a program tells of itself: spans, moments, counters, facts, with arguments.
+//! Events that a program tells of itself: spans, instants, counters, metadata, with arguments.
 //!
 //! An annotation is a record like that of a call, with the bit [`ANNOTATION`] in its head, name and category in place of
 //! path and descriptor, and a *payload*: the arguments, tagged and packed ([`Payload`] writes them, [`arguments`] reads
@@ -27,7 +27,7 @@ pub const MAX_PAYLOAD: usize = INLINE + 64 * PER_RECORD;
 /// What an annotation tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum EventKind {
     /// A span on the thread's stack, told at its end.
     Span = 0,
     /// The start of a span on the thread's stack, told by itself.
@@ -40,13 +40,13 @@ pub enum Kind {
     AsyncBegin = 4,
     /// Its end, perhaps on another thread.
     AsyncEnd = 5,
-    /// A moment within an async span.
+    /// An instant within an async span.
     AsyncInstant = 6,
-    /// A moment.
+    /// An instant.
     Instant = 7,
-    /// Values at a moment.
+    /// Values at a point in time.
     Counter = 8,
-    /// A fact about the process.
+    /// Metadata of the process.
     Meta = 9,
     /// The start of an arrow between spans.
     FlowStart = 10,
@@ -56,35 +56,35 @@ pub enum Kind {
     FlowEnd = 12,
 }
 
-impl Kind {
+impl EventKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 13] = [
-        Kind::Span,
-        Kind::Begin,
-        Kind::End,
-        Kind::AsyncSpan,
-        Kind::AsyncBegin,
-        Kind::AsyncEnd,
-        Kind::AsyncInstant,
-        Kind::Instant,
-        Kind::Counter,
-        Kind::Meta,
-        Kind::FlowStart,
-        Kind::FlowStep,
-        Kind::FlowEnd,
+    pub const ALL: [EventKind; 13] = [
+        EventKind::Span,
+        EventKind::Begin,
+        EventKind::End,
+        EventKind::AsyncSpan,
+        EventKind::AsyncBegin,
+        EventKind::AsyncEnd,
+        EventKind::AsyncInstant,
+        EventKind::Instant,
+        EventKind::Counter,
+        EventKind::Meta,
+        EventKind::FlowStart,
+        EventKind::FlowStep,
+        EventKind::FlowEnd,
     ];
 
     /// The kind in a record's head, if it is the head of an annotation.
-    pub fn of_head(head: u32) -> Option<Kind> {
+    pub fn of_head(head: u32) -> Option<EventKind> {
         let number = (head & 0xFFFF).checked_sub(ANNOTATION)?;
-        Kind::ALL.get(number as usize).copied()
+        EventKind::ALL.get(number as usize).copied()
     }
 }
 
 /// One annotation, as front-ends hand it to the recorder. Part of the [table](crate::table): its layout is fixed.
 #[repr(C)]
 pub struct Event<'a> {
-    /// See [`Kind`].
+    /// See [`EventKind`].
     pub kind: u32,
     /// Name id of the name.
     pub name: u32,
@@ -107,15 +107,15 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// An event with its arguments.
     #[inline(always)]
-    pub fn new(told: &EventHead, payload: &'a [u8]) -> Event<'a> {
+    pub fn new(head: &EventHead, payload: &'a [u8]) -> Event<'a> {
         Event {
-            kind: told.kind as u32,
-            name: told.name,
-            category: told.category,
+            kind: head.kind as u32,
+            name: head.name,
+            category: head.category,
             length: payload.len() as u32,
-            start: told.start,
-            end: told.end,
-            id: told.id,
+            start: head.start,
+            end: head.end,
+            id: head.id,
             payload: payload.as_ptr(),
             borrowed: core::marker::PhantomData,
         }
@@ -126,7 +126,7 @@ impl<'a> Event<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct EventHead {
     /// What kind of event.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Name id of its name.
     pub name: u32,
     /// Name id of its category; 0 for none.

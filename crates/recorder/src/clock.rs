@@ -14,7 +14,7 @@ use crate::{process, sys, thread};
 /// Which clock `Record::start` and `end` count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum ClockKind {
     /// The processor's time-stamp counter.
     Tsc = 1,
     /// Nanoseconds of CLOCK_MONOTONIC.
@@ -27,7 +27,7 @@ pub enum Kind {
 pub enum Source {
     /// Nobody has asked yet.
     Unknown = 0,
-    /// The clock of the run, whichever [`Kind`] that is.
+    /// The clock of the run, whichever [`ClockKind`] that is.
     Shared = 1,
     /// CLOCK_MONOTONIC by a real system call: where the counter is forbidden and calls are not.
     Syscall = 2,
@@ -38,22 +38,22 @@ pub enum Source {
 /// `clock_gettime`, as the C library exports it.
 pub type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
 
-/// A [`Kind`], or [`BY_THREAD`].
-static KIND: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
-/// In place of a [`Kind`]: some thread has lost its clock, so each looks up its [`Source`].
+/// A [`ClockKind`], or [`BY_THREAD`].
+static KIND: AtomicU32 = AtomicU32::new(ClockKind::Monotonic as u32);
+/// In place of a [`ClockKind`]: some thread has lost its clock, so each looks up its [`Source`].
 const BY_THREAD: u32 = 3;
 /// The kind that was chosen for the process.
-static SHARED: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
+static SHARED: AtomicU32 = AtomicU32::new(ClockKind::Monotonic as u32);
 static CLOCK_GETTIME: AtomicUsize = AtomicUsize::new(0);
 
 /// The best clock of this machine: the counter only where the kernel itself keeps time by it, which it does only if the
 /// counter is constant and equal on all cores.
-pub fn best_kind() -> Kind {
+pub fn best_kind() -> ClockKind {
     let mut buf = [0u8; 16];
     let source = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match sys::read_file(source, &mut buf) {
-        Ok(n) if cfg!(target_arch = "x86_64") && buf[..n].starts_with(b"tsc") => Kind::Tsc,
-        _ => Kind::Monotonic,
+        Ok(n) if cfg!(target_arch = "x86_64") && buf[..n].starts_with(b"tsc") => ClockKind::Tsc,
+        _ => ClockKind::Monotonic,
     }
 }
 
@@ -67,7 +67,7 @@ pub fn is_slow() -> bool {
 
 /// Chooses the clock of this process; `gettime` is used for [`monotonic`] when given.
 pub fn set(kind: u32, gettime: Option<ClockGettime>) {
-    let kind = if kind == Kind::Tsc as u32 { kind } else { Kind::Monotonic as u32 };
+    let kind = if kind == ClockKind::Tsc as u32 { kind } else { ClockKind::Monotonic as u32 };
     SHARED.store(kind, Ordering::Relaxed);
     // What a thread has lost stays lost.
     if KIND.load(Ordering::Relaxed) != BY_THREAD {
@@ -114,7 +114,7 @@ pub(crate) fn source() -> Source {
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if KIND.load(Ordering::Relaxed) == Kind::Tsc as u32 {
+    if KIND.load(Ordering::Relaxed) == ClockKind::Tsc as u32 {
         // SAFETY: rdtsc is available on every x86-64 processor; a kernel that forbids it does not use it as clock source.
         return unsafe { core::arch::x86_64::_rdtsc() };
     }
@@ -125,7 +125,7 @@ pub fn ticks() -> u64 {
 #[inline(never)]
 fn other_ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if SHARED.load(Ordering::Relaxed) == Kind::Tsc as u32 && source() == Source::Shared {
+    if SHARED.load(Ordering::Relaxed) == ClockKind::Tsc as u32 && source() == Source::Shared {
         // SAFETY: as in `ticks`; this thread was not forbidden it.
         return unsafe { core::arch::x86_64::_rdtsc() };
     }
@@ -135,7 +135,7 @@ fn other_ticks() -> u64 {
 /// Ticks of the run's clock; 0 where the calling thread cannot read it.
 pub fn shared_ticks() -> u64 {
     match source() {
-        Source::Syscall | Source::Coarse if SHARED.load(Ordering::Relaxed) == Kind::Tsc as u32 => 0,
+        Source::Syscall | Source::Coarse if SHARED.load(Ordering::Relaxed) == ClockKind::Tsc as u32 => 0,
         _ => ticks(),
     }
 }

@@ -362,7 +362,7 @@ pub struct ArenaHeader {
     pub magic: AtomicU64,
     /// [`LAYOUT_VERSION`].
     pub version: u32,
-    /// Kind of clock: see [`crate::clock::Kind`].
+    /// Kind of clock: see [`crate::clock::ClockKind`].
     pub clock: u32,
     /// The file's number: `a<number>`.
     pub number: u64,
@@ -425,7 +425,7 @@ pub struct Control {
     pub magic: u64,
     /// [`LAYOUT_VERSION`].
     pub version: u32,
-    /// See [`crate::clock::Kind`].
+    /// See [`crate::clock::ClockKind`].
     pub clock: u32,
     /// See [`options`].
     pub options: u32,
@@ -462,7 +462,7 @@ pub struct Control {
 pub struct Rules {
     /// [`LAYOUT_VERSION`].
     pub version: u32,
-    /// See [`crate::clock::Kind`].
+    /// See [`crate::clock::ClockKind`].
     pub clock: u32,
     /// See [`options`].
     pub options: u32,

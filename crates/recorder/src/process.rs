@@ -107,7 +107,7 @@ pub fn restrict() {
         clock::use_source(clock::Source::Coarse);
     }
     RESTRICTED.fetch_add(1, Ordering::Relaxed);
-    note_habit(crate::layout::unseen_io::SECCOMP);
+    note_unseen_io(crate::layout::unseen_io::SECCOMP);
 }
 
 /// It was refused. Programs ask so whether there are filters at all.
@@ -136,7 +136,7 @@ pub fn namespace_changed() {
 }
 
 /// Remembers something that explains bytes which hooks do not see.
-pub fn note_habit(way: u32) {
+pub fn note_unseen_io(way: u32) {
     if let Some(slot) = own_slot()
         && slot.unseen_io.load(Ordering::Relaxed) & way == 0
     {

@@ -9,12 +9,12 @@ use weftline_analysis::findings::{Training, WallTime};
 use weftline_analysis::units::{bytes, count, counted, percent, printable, time};
 use weftline_format::manifest::{Exit, SupervisorRecord};
 
-use crate::{Fact, signals};
+use crate::{Property, signals};
 
 /// From this coverage on, in percent, a trace counts as whole.
 const WHOLE: f64 = 99.0;
 /// Programs and unseen ways of I/O that are told one by one.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 
 /// What is known of a run directory.
 pub struct Head<'r> {
@@ -49,7 +49,7 @@ impl<'r> Head<'r> {
     }
 
     /// How the program ended, how long it took, what it used.
-    pub fn program(&self) -> Vec<Fact> {
+    pub fn program(&self) -> Vec<Property> {
         if self.only_samples() {
             return Vec::new();
         }
@@ -63,19 +63,19 @@ impl<'r> Head<'r> {
         let fine = self.records.iter().filter_map(|record| record.exit).all(|exit| exit.code == Some(0));
         let exits: Vec<Value> =
             self.records.iter().map(|record| json!(record.exit)).filter(|exit| !exit.is_null()).collect();
-        let mut facts = vec![Fact {
+        let mut properties = vec![Property {
             name: "exits",
             label: "program",
             value: json!(exits),
             shown: format!("{}: {}", printable(&main_program(self.records)), words.join(", ")),
             alarming: !fine,
         }];
-        facts.push(Fact::hidden("wall_ns", totals.wall_ns));
-        facts.push(Fact::hidden("cpu_ns", totals.cpu_ns));
+        properties.push(Property::hidden("wall_ns", totals.wall_ns));
+        properties.push(Property::hidden("cpu_ns", totals.cpu_ns));
         if let Some((most, program)) = peak {
-            facts.push(Fact::hidden("peak_memory", json!({"bytes": most, "program": program})));
+            properties.push(Property::hidden("peak_memory", json!({"bytes": most, "program": program})));
         }
-        facts
+        properties
     }
 
     /// How many processes, and how many programs they executed, where these are more: `43, 81 execs`.
@@ -89,13 +89,13 @@ impl<'r> Head<'r> {
     }
 
     /// What tracing cost.
-    pub fn overhead(&self) -> Option<Fact> {
+    pub fn overhead(&self) -> Option<Property> {
         let (own, program) = (self.totals.drain_cpu_ns, self.totals.cpu_ns);
         if self.only_samples() {
             return None;
         }
         let part = if program > 0 { format!(" ({})", percent(own as f64 / program as f64)) } else { String::new() };
-        Some(Fact {
+        Some(Property {
             name: "overhead_cpu_ns",
             label: "overhead",
             value: own.into(),
@@ -122,20 +122,20 @@ impl<'r> Head<'r> {
     }
 
     /// What is missing from the trace, in full; nothing to be shown where it is whole.
-    pub fn losses(&self) -> Vec<Fact> {
+    pub fn losses(&self) -> Vec<Property> {
         if self.only_samples() {
             return Vec::new();
         }
         let totals = &self.totals;
         let whole = self.whole().is_some();
-        let mut facts = Vec::new();
+        let mut properties = Vec::new();
         let mut list = |name: &'static str, label: &'static str, value: Value, sentences: &[String], alarming: bool| {
-            let mut told: Vec<String> = sentences.iter().take(TOLD).map(|sentence| printable(sentence)).collect();
-            if sentences.len() > TOLD {
-                told.push(format!("and {} more; weft check lists them", sentences.len() - TOLD));
+            let mut texts: Vec<String> = sentences.iter().take(SHOWN).map(|sentence| printable(sentence)).collect();
+            if sentences.len() > SHOWN {
+                texts.push(format!("and {} more; weft check lists them", sentences.len() - SHOWN));
             }
-            if !told.is_empty() {
-                facts.push(Fact { name, label, value, shown: told.join("; "), alarming });
+            if !texts.is_empty() {
+                properties.push(Property { name, label, value, shown: texts.join("; "), alarming });
             }
         };
         list("not_traced", "not traced", json!(totals.failures), &totals.failures, true);
@@ -154,9 +154,9 @@ impl<'r> Head<'r> {
             0 => "nothing".to_owned(),
             lost => format!("{} ({}); weft check tells why", counted(lost, "event", "events"), reasons.join(", ")),
         };
-        facts.push(Fact { name: "lost_events", label: "lost", value: lost.into(), shown, alarming: lost > 0 });
+        properties.push(Property { name: "lost_events", label: "lost", value: lost.into(), shown, alarming: lost > 0 });
         if totals.dropped_members > 0 {
-            facts.push(Fact {
+            properties.push(Property {
                 name: "dropped_events",
                 label: "dropped",
                 value: totals.dropped_events.into(),
@@ -170,7 +170,7 @@ impl<'r> Head<'r> {
         }
         let (read, written) = self.ledger.percent();
         let shown = if whole { String::new() } else { self.ledger.sentence() };
-        facts.push(Fact {
+        properties.push(Property {
             name: "coverage_percent",
             label: "coverage",
             value: json!({ "read": read, "written": written }),
@@ -179,19 +179,19 @@ impl<'r> Head<'r> {
         });
         if totals.open {
             let shown = "processes of this run are still running; weft info shows them when they are done".to_owned();
-            facts.push(Fact { name: "open", label: "open", value: true.into(), shown, alarming: false });
+            properties.push(Property { name: "open", label: "open", value: true.into(), shown, alarming: false });
         }
-        facts
+        properties
     }
 }
 
 /// Where the wall time went.
-pub fn wall_time(wall: &WallTime) -> Fact {
+pub fn wall_time(wall: &WallTime) -> Property {
     let whose = match wall.processes {
         0 | 1 => String::new(),
         many => format!("; mean of {}", counted(many, "process", "processes")),
     };
-    Fact {
+    Property {
         name: "wall_time",
         label: "wall time",
         value: json!(wall),
@@ -201,9 +201,9 @@ pub fn wall_time(wall: &WallTime) -> Fact {
 }
 
 /// How well accelerators were used.
-pub fn training(training: &Training) -> Fact {
+pub fn training(training: &Training) -> Property {
     let utilisation = percent(training.accelerator_utilisation);
-    Fact {
+    Property {
         name: "training",
         label: "training",
         value: json!(training),
@@ -231,8 +231,8 @@ fn main_program(records: &[SupervisorRecord]) -> String {
         let label = last.map(coverage::program).filter(|label| !label.is_empty());
         *programs.entry(label.unwrap_or_else(|| "the program".to_owned())).or_default() += 1;
     }
-    let told = programs.into_iter().map(|(label, n)| if n > 1 { format!("{label} (×{n})") } else { label });
-    told.collect::<Vec<_>>().join(", ")
+    let texts = programs.into_iter().map(|(label, n)| if n > 1 { format!("{label} (×{n})") } else { label });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// How the program ended: `exit status 3`, `killed by SIGKILL (signal 9)`; of several, each way with their number.
@@ -248,8 +248,8 @@ fn endings(records: &[SupervisorRecord]) -> Option<String> {
         *ways.entry(way).or_default() += 1;
     }
     let many = records.len() > 1;
-    let told = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
-    Some(told.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+    let texts = ways.into_iter().map(|(way, n)| if many { format!("{way} (×{n})") } else { way });
+    Some(texts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
 }
 
 /// The most memory that one process had, and which.

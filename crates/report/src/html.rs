@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::{Column, Curve, Field, Kind};
+use weftline_analysis::table::{Column, Curve, Field, ValueKind};
 use weftline_analysis::units;
 
 use crate::{Report, Section, Shape};
@@ -26,10 +26,10 @@ pub fn page(report: &Report) -> String {
     if let Some(headline) = &report.headline {
         let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(headline));
     }
-    out.push_str("<dl class=\"facts\">\n");
-    for fact in report.facts.iter().filter(|fact| !fact.shown.is_empty()) {
-        let class = if fact.alarming { " class=\"bad\"" } else { "" };
-        let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", escape(fact.label), escape(&fact.shown));
+    out.push_str("<dl class=\"properties\">\n");
+    for property in report.properties.iter().filter(|property| !property.shown.is_empty()) {
+        let class = if property.alarming { " class=\"bad\"" } else { "" };
+        let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", escape(property.label), escape(&property.shown));
     }
     out.push_str("</dl>\n");
     write_findings(&mut out, report);
@@ -98,9 +98,9 @@ fn write_section(out: &mut String, section: &Section) {
 fn write_rows(out: &mut String, section: &Section) {
     let columns: Vec<&Column> = section.shown_columns().collect();
     let class = |column: &Column| match column.values.kind() {
-        Kind::Text => "",
-        Kind::Curve => " class=\"c\"",
-        Kind::Int | Kind::Float => " class=\"n\"",
+        ValueKind::Text => "",
+        ValueKind::Curve => " class=\"c\"",
+        ValueKind::Int | ValueKind::Float => " class=\"n\"",
     };
     out.push_str("<table>\n<tr>");
     for column in &columns {
@@ -112,8 +112,8 @@ fn write_rows(out: &mut String, section: &Section) {
         _ => Vec::new(),
     };
     let most = lengths.iter().copied().fold(0.0, f64::max);
-    let rows = section.people_rows().count();
-    for row in section.people_rows().take(MOST_ROWS) {
+    let rows = section.shown_rows().count();
+    for row in section.shown_rows().take(MOST_ROWS) {
         out.push_str("<tr>");
         for (place, column) in columns.iter().enumerate() {
             let bar = match lengths.get(row) {
@@ -199,7 +199,7 @@ const STYLE: &str = "
 :root { color-scheme: light dark; --line: #8884; --mark: #3b82c4; --bad: #c0392b; --warn: #b7791f; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.3rem; } .verdict { font-size: 1.15rem; font-weight: 600; } h1 { overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 1.8rem 0 .5rem; }
-dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { opacity: .65; } dd { margin: 0; } .bad { color: var(--bad); font-weight: 600; }
+dl.properties { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { opacity: .65; } dd { margin: 0; } .bad { color: var(--bad); font-weight: 600; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } th { text-align: left; opacity: .65; font-weight: 500; }
 th, td { padding: .18rem .6rem .18rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } th.n, td.n { text-align: right; } td.n { white-space: nowrap; }
 td[style] { background: linear-gradient(to right, color-mix(in srgb, var(--mark) 35%, transparent) var(--part), transparent 0); }

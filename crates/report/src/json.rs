@@ -16,8 +16,8 @@ pub const SCHEMA: u32 = 2;
 
 /// The report.
 pub fn value(report: &Report) -> Value {
-    let facts: Map<String, Value> =
-        report.facts.iter().map(|fact| (fact.name.to_owned(), fact.value.clone())).collect();
+    let properties: Map<String, Value> =
+        report.properties.iter().map(|property| (property.name.to_owned(), property.value.clone())).collect();
     let sections: Map<String, Value> =
         report.sections.iter().map(|section| (section.key.clone(), rows(&section.table))).collect();
     let columns: Map<String, Value> =
@@ -26,7 +26,7 @@ pub fn value(report: &Report) -> Value {
         "schema": SCHEMA,
         "run": report.title,
         "verdict": json!({"headline": report.headline, "wall_time": report.wall, "rules_checked": report.checked}),
-        "job": facts,
+        "job": properties,
         "sections": sections,
         "columns": columns,
         "findings": report.findings,

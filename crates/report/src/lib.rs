@@ -1,6 +1,6 @@
 //! Results out: one report, in the form that its reader takes.
 //!
-//! A [`Report`] is a headline, facts, findings and sections (each a table). [`mod@make`] builds it from an analysis, [`head`] the facts that supervisors
+//! A [`Report`] is a headline, properties, findings and sections (each a table). [`mod@make`] builds it from an analysis, [`head`] the properties that supervisors
 //! recorded; the other modules write it.
 //!
 //! | module | for |
@@ -38,7 +38,7 @@ pub use error::{ReportError, Result};
 
 /// Something that is known of the whole run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fact {
+pub struct Property {
     /// A name for scripts, such as `events` or `time_ns`.
     pub name: &'static str,
     /// What people read before it.
@@ -51,10 +51,10 @@ pub struct Fact {
     pub alarming: bool,
 }
 
-impl Fact {
+impl Property {
     /// One that only scripts see.
-    pub fn hidden(name: &'static str, value: impl Into<serde_json::Value>) -> Fact {
-        Fact { name, label: "", value: value.into(), shown: String::new(), alarming: false }
+    pub fn hidden(name: &'static str, value: impl Into<serde_json::Value>) -> Property {
+        Property { name, label: "", value: value.into(), shown: String::new(), alarming: false }
     }
 }
 
@@ -93,11 +93,11 @@ pub struct Section {
 impl Section {
     /// Whether people see it.
     pub fn is_shown(&self) -> bool {
-        self.rows > 0 && self.people_rows().next().is_some()
+        self.rows > 0 && self.shown_rows().next().is_some()
     }
 
     /// The rows that people see.
-    pub fn people_rows(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+    pub fn shown_rows(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match &self.shown_rows {
             Some(rows) => Box::new(rows.iter().copied()),
             None => Box::new(0..self.table.rows),
@@ -106,7 +106,7 @@ impl Section {
 
     /// The columns that people see: those that hold something.
     pub fn shown_columns(&self) -> impl Iterator<Item = &Column> {
-        let holds = |column: &&Column| self.people_rows().any(|row| column.values.get(row) != Field::Null);
+        let holds = |column: &&Column| self.shown_rows().any(|row| column.values.get(row) != Field::Null);
         self.columns.iter().filter_map(|name| self.table.column(name)).filter(holds)
     }
 }
@@ -160,7 +160,7 @@ pub struct Report {
     /// How many rules were asked.
     pub checked: usize,
     /// The job.
-    pub facts: Vec<Fact>,
+    pub properties: Vec<Property>,
     /// The tables.
     pub sections: Vec<Section>,
     /// What is wrong, the worst first.

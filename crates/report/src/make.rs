@@ -12,7 +12,7 @@ use weftline_index::Run;
 use weftline_index::column::phase_code;
 
 use crate::head::{self, Head};
-use crate::{Fact, Report, Section, Shape};
+use crate::{Property, Report, Section, Shape};
 
 /// Files that could not be read and are named on a terminal.
 const UNREAD: usize = 3;
@@ -41,32 +41,32 @@ pub fn report(runs: &[String], run: &Run, summary: &Summary, views: Vec<(String,
         headline: verdict.headline(),
         wall: verdict.wall.clone(),
         checked: verdict.checked,
-        facts: facts(run, summary, verdict),
+        properties: properties(run, summary, verdict),
         sections,
         findings: verdict.findings.clone(),
         skipped,
     }
 }
 
-fn facts(run: &Run, summary: &Summary, verdict: &Verdict) -> Vec<Fact> {
+fn properties(run: &Run, summary: &Summary, verdict: &Verdict) -> Vec<Property> {
     let job = &summary.job;
     let traffic = &job.traffic;
-    let fact = |name, label, value: Value, shown: String| Fact { name, label, value, shown, alarming: false };
+    let property = |name, label, value: Value, shown: String| Property { name, label, value, shown, alarming: false };
     let length = u64::try_from(job.time).unwrap_or(0);
     let records = coverage::records(run);
     let heads: Vec<Head<'_>> = records.iter().map(|records| Head::new(records)).collect();
-    let programs: Vec<Fact> = heads.iter().flat_map(Head::program).collect();
+    let programs: Vec<Property> = heads.iter().flat_map(Head::program).collect();
     // How long a run took is said with its program, where one is known.
     let shown = if programs.is_empty() { time(length) } else { String::new() };
-    let mut facts = programs;
-    facts.push(fact("time_ns", "time", length.into(), shown));
-    facts.extend(verdict.wall.as_ref().map(head::wall_time));
-    facts.extend(verdict.training.as_ref().map(head::training));
+    let mut properties = programs;
+    properties.push(property("time_ns", "time", length.into(), shown));
+    properties.extend(verdict.wall.as_ref().map(head::wall_time));
+    properties.extend(verdict.training.as_ref().map(head::training));
     let excluded = match job.ignored {
         0 => String::new(),
         ignored => format!("; {} left out: system files, nested calls", counted(ignored, "span", "spans")),
     };
-    facts.push(fact(
+    properties.push(property(
         "io_calls",
         "I/O",
         traffic.calls.into(),
@@ -85,25 +85,25 @@ fn facts(run: &Run, summary: &Summary, verdict: &Verdict) -> Vec<Fact> {
         [one] if one.totals().processes as u64 == job.processes => one.processes(),
         _ => count(job.processes),
     };
-    facts.push(fact("processes", "processes", job.processes.into(), on_hosts(&processes, job.hosts)));
-    facts.push(traces(run, summary, &heads));
-    facts.extend(heads.iter().filter_map(Head::overhead));
-    facts.extend(totals(summary));
-    facts.extend(heads.iter().flat_map(Head::losses));
-    facts.extend([
+    properties.push(property("processes", "processes", job.processes.into(), on_hosts(&processes, job.hosts)));
+    properties.push(traces(run, summary, &heads));
+    properties.extend(heads.iter().filter_map(Head::overhead));
+    properties.extend(totals(summary));
+    properties.extend(heads.iter().flat_map(Head::losses));
+    properties.extend([
         // `events` has always been those of them that are spans and match; `all_events` is what `weft info` calls events.
-        Fact::hidden("events", job.events),
-        Fact::hidden("spans", job.events),
-        Fact::hidden("all_events", all_events(summary)),
-        Fact::hidden("hosts", job.hosts),
-        Fact::hidden("files", job.files),
-        Fact::hidden("read_bytes", traffic.read_bytes),
-        Fact::hidden("written_bytes", traffic.write_bytes),
-        Fact::hidden("io_time_ns", traffic.time_ns),
-        Fact::hidden("preset", summary.preset.name()),
-        Fact::hidden("origin_ns", job.origin),
+        Property::hidden("events", job.events),
+        Property::hidden("spans", job.events),
+        Property::hidden("all_events", all_events(summary)),
+        Property::hidden("hosts", job.hosts),
+        Property::hidden("files", job.files),
+        Property::hidden("read_bytes", traffic.read_bytes),
+        Property::hidden("written_bytes", traffic.write_bytes),
+        Property::hidden("io_time_ns", traffic.time_ns),
+        Property::hidden("preset", summary.preset.name()),
+        Property::hidden("origin_ns", job.origin),
     ]);
-    facts
+    properties
 }
 
 /// Spans, instants and counters in the trace files, whether they match or not.
@@ -113,7 +113,7 @@ fn all_events(summary: &Summary) -> u64 {
 }
 
 /// How many calls are known only as totals, where there are any.
-fn totals(summary: &Summary) -> Option<Fact> {
+fn totals(summary: &Summary) -> Option<Property> {
     let job = &summary.job;
     if job.total_calls == 0 && job.recorded_twice == 0 {
         return None;
@@ -134,7 +134,7 @@ fn totals(summary: &Summary) -> Option<Fact> {
     let value = serde_json::json!({
         "calls": job.total_calls, "of_calls": all, "recorded_twice": job.recorded_twice, "period_ns": job.period_ns,
     });
-    Some(Fact { name: "totals", label: "totals", value, shown, alarming: false })
+    Some(Property { name: "totals", label: "totals", value, shown, alarming: false })
 }
 
 fn on_hosts(processes: &str, hosts: u64) -> String {
@@ -143,7 +143,7 @@ fn on_hosts(processes: &str, hosts: u64) -> String {
 }
 
 /// The trace files, and whether something was wrong with them.
-fn traces(run: &Run, summary: &Summary, heads: &[Head<'_>]) -> Fact {
+fn traces(run: &Run, summary: &Summary, heads: &[Head<'_>]) -> Property {
     let job = &summary.job;
     let mut shown = format!(
         "{} ({}) in {}, {}",
@@ -178,7 +178,7 @@ fn traces(run: &Run, summary: &Summary, heads: &[Head<'_>]) -> Fact {
         "unreadable_files": job.unreadable.iter().map(|(path, why)| serde_json::json!({"path": path, "why": why})).collect::<Vec<_>>(),
     });
     let alarming = job.flaws > 0 || !job.unreadable.is_empty();
-    Fact { name: "traces", label: "trace", value, shown, alarming }
+    Property { name: "traces", label: "trace", value, shown, alarming }
 }
 
 /// The processes by program.
@@ -223,7 +223,7 @@ fn programs(rows: &[ProgramRow]) -> Section {
     }
 }
 
-/// A table of the summary as people see it; the job itself is told as facts.
+/// A table of the summary as people see it; the job itself is told as properties.
 fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
     let make = |title: &str, columns: &[&'static str], note: Option<&str>| Section {
         key: key.to_owned(),
@@ -393,9 +393,9 @@ fn view(key: String, table: Table) -> Section {
 
 /// All tables of a report with the names of their files: the job, the findings, the sections.
 pub fn tables(report: &Report) -> Vec<(String, Table)> {
-    let mut job = Table::with_rows(report.facts.len());
-    job.texts("name", report.facts.iter().map(|fact| Some(fact.name.to_owned())));
-    job.texts("value", report.facts.iter().map(|fact| Some(plain(&fact.value))));
+    let mut job = Table::with_rows(report.properties.len());
+    job.texts("name", report.properties.iter().map(|property| Some(property.name.to_owned())));
+    job.texts("value", report.properties.iter().map(|property| Some(plain(&property.value))));
     let all = &report.findings;
     let mut found = Table::with_rows(all.len());
     found.texts("rule", all.iter().map(|finding| Some(finding.rule.clone())));

@@ -10,7 +10,7 @@ use weftline_analysis::units::{Unit, bytes, count, counted, number, percent, pri
 use weftline_format::manifest::SampleRecord;
 use weftline_index::Run;
 
-use crate::{Fact, Report, Section, Shape};
+use crate::{Property, Report, Section, Shape};
 
 /// Programs that a terminal shows.
 const PROGRAMS: usize = 10;
@@ -33,27 +33,32 @@ pub fn add(report: &mut Report, run: &Run, summary: &Summary, samples: &Samples)
     let records = coverage::records(run);
     let collectors: Vec<&SampleRecord> =
         records.iter().flatten().filter_map(|record| record.samples.as_ref()).collect();
-    let fact = fact(samples, &collectors);
+    let property = property(samples, &collectors);
     let job = &summary.job;
     if job.events == 0 && job.total_calls == 0 && report.headline.is_none() {
         report.headline = Some(headline(samples));
         // Findings that remain are about the collection, such as ends that nobody saw.
         report.checked = report.findings.len();
         report.skipped.clear();
-        for fact in &mut report.facts {
-            match fact.name {
+        for property in &mut report.properties {
+            match property.name {
                 // There was no program whose time and processes could be told.
-                "time_ns" | "processes" => fact.shown.clear(),
+                "time_ns" | "processes" => property.shown.clear(),
                 "traces" => {
-                    fact.shown = fact.shown.replacen("0 spans", &counted(samples.samples, "sample", "samples"), 1);
+                    property.shown =
+                        property.shown.replacen("0 spans", &counted(samples.samples, "sample", "samples"), 1);
                 }
                 _ => {}
             }
         }
-        report.facts.insert(0, fact);
+        report.properties.insert(0, property);
     } else {
-        let behind = report.facts.iter().position(|fact| fact.name == "traces").map_or(report.facts.len(), |at| at + 1);
-        report.facts.insert(behind, fact);
+        let behind = report
+            .properties
+            .iter()
+            .position(|property| property.name == "traces")
+            .map_or(report.properties.len(), |at| at + 1);
+        report.properties.insert(behind, property);
     }
     let behind = report.sections.iter().position(|section| section.key == "timeline").map(|at| at + 1);
     let behind = behind.unwrap_or(report.sections.len());
@@ -74,7 +79,7 @@ fn whom(samples: &Samples) -> String {
 }
 
 /// What was sampled, for how long, how often; and what is missing.
-fn fact(samples: &Samples, collectors: &[&SampleRecord]) -> Fact {
+fn property(samples: &Samples, collectors: &[&SampleRecord]) -> Property {
     let processes = match samples.processes {
         0 => String::new(),
         processes => format!(" and {}", counted(processes, "process", "processes")),
@@ -107,7 +112,7 @@ fn fact(samples: &Samples, collectors: &[&SampleRecord]) -> Fact {
         "from_ns": samples.range.map(|(first, _)| first), "to_ns": samples.range.map(|(_, last)| last), "interval_ns": intervals,
         "lost": lost, "unseen_ends": unseen, "unseen_ns": unseen_ns, "not_followed": outside,
     });
-    Fact { name: "samples", label: "sampled", value, shown, alarming: lost > 0 || outside > 0 }
+    Property { name: "samples", label: "sampled", value, shown, alarming: lost > 0 || outside > 0 }
 }
 
 /// The first sentence of a report of nothing but samples. It judges nothing.

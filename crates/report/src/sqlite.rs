@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use weftline_analysis::Table;
 use weftline_analysis::statistics::seconds;
-use weftline_analysis::table::{Column, Field, Kind};
+use weftline_analysis::table::{Column, Field, ValueKind};
 
 use crate::{Report, ReportError, Result};
 
@@ -71,10 +71,10 @@ fn fill_table(connection: &Connection, key: &str, table: &Table) -> rusqlite::Re
         .iter()
         .map(|column| {
             let kind = match column.values.kind() {
-                Kind::Int => "INTEGER",
-                Kind::Float => "REAL",
+                ValueKind::Int => "INTEGER",
+                ValueKind::Float => "REAL",
                 // A curve is a JSON array, which SQLite's functions take.
-                Kind::Text | Kind::Curve => "TEXT",
+                ValueKind::Text | ValueKind::Curve => "TEXT",
             };
             format!("{} {kind}", quoted(&column.name))
         })

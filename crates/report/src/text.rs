@@ -1,11 +1,11 @@
 //! A report for people at a terminal.
 
 use weftline_analysis::findings::{Finding, Severity};
-use weftline_analysis::table::{Column, Field, Kind};
+use weftline_analysis::table::{Column, Field, ValueKind};
 use weftline_analysis::units::{self, printable};
 
 use crate::sparkline::{curve, sparkline};
-use crate::{Fact, Report, Section, Shape};
+use crate::{Property, Report, Section, Shape};
 
 /// Colours text, or does not.
 pub trait Paint {
@@ -33,14 +33,14 @@ impl Paint for Plain {
     }
 }
 
-/// The report, for a terminal of a width: the verdict, the facts, the findings, then the tables.
+/// The report, for a terminal of a width: the verdict, the properties, the findings, then the tables.
 pub fn text(report: &Report, width: usize, paint: &dyn Paint) -> String {
     let width = width.clamp(60, 200);
     let mut out = String::from("\n");
     if let Some(headline) = &report.headline {
         out.push_str(&verdict(headline, report.findings.first(), width, paint));
     }
-    out.push_str(&facts(&report.title, &report.facts, width, paint));
+    out.push_str(&properties(&report.title, &report.properties, width, paint));
     out.push_str(&findings(report, width, paint));
     for section in report.sections.iter().filter(|section| section.is_shown()) {
         out.push('\n');
@@ -58,14 +58,14 @@ pub fn verdict(headline: &str, worst: Option<&Finding>, width: usize, paint: &dy
 }
 
 /// What is known of the run as a whole.
-pub fn facts(title: &str, facts: &[Fact], width: usize, paint: &dyn Paint) -> String {
-    let shown = || facts.iter().filter(|fact| !fact.shown.is_empty());
-    let widest = shown().map(|fact| fact.label.chars().count()).max().unwrap_or(0).max(3);
+pub fn properties(title: &str, properties: &[Property], width: usize, paint: &dyn Paint) -> String {
+    let shown = || properties.iter().filter(|property| !property.shown.is_empty());
+    let widest = shown().map(|property| property.label.chars().count()).max().unwrap_or(0).max(3);
     let mut out = format!("  {}  {}\n", paint.dim(&format!("{:>widest$}", "run")), paint.strong(&printable(title)));
-    for fact in shown() {
-        for (place, line) in wrap(&fact.shown, width.saturating_sub(widest + 4)).into_iter().enumerate() {
-            let label = paint.dim(&format!("{:>widest$}", if place == 0 { fact.label } else { "" }));
-            let line = if fact.alarming { paint.bad(&line) } else { line };
+    for property in shown() {
+        for (place, line) in wrap(&property.shown, width.saturating_sub(widest + 4)).into_iter().enumerate() {
+            let label = paint.dim(&format!("{:>widest$}", if place == 0 { property.label } else { "" }));
+            let line = if property.alarming { paint.bad(&line) } else { line };
             out.push_str(&format!("  {label}  {line}\n"));
         }
     }
@@ -88,12 +88,12 @@ fn paint_section(section: &Section, width: usize, paint: &dyn Paint) -> String {
 }
 
 fn rows(section: &Section, width: usize, paint: &dyn Paint) -> String {
-    let shown: Vec<usize> = section.people_rows().take(section.rows).collect();
-    let all = section.people_rows().count();
+    let shown: Vec<usize> = section.shown_rows().take(section.rows).collect();
+    let all = section.shown_rows().count();
     let columns: Vec<&Column> = section.shown_columns().collect();
-    let is = |kind: Kind| columns.iter().map(move |column| column.values.kind() == kind);
-    let left: Vec<bool> = is(Kind::Text).zip(is(Kind::Curve)).map(|(text, curve)| text || curve).collect();
-    let curves = is(Kind::Curve).any(|curve| curve);
+    let is = |kind: ValueKind| columns.iter().map(move |column| column.values.kind() == kind);
+    let left: Vec<bool> = is(ValueKind::Text).zip(is(ValueKind::Curve)).map(|(text, curve)| text || curve).collect();
+    let curves = is(ValueKind::Curve).any(|curve| curve);
     let cell = |line: usize, place: usize, room: Room| match line.checked_sub(1).map(|line| shown[line]) {
         None => crate::heading(columns[place]),
         Some(row) => match columns[place].values.get(row) {

@@ -33,10 +33,10 @@ impl Job {
     fn process(&mut self, pid: u32, ppid: u32, command: &str, seconds: i64, cpu: i64, rank: Option<u32>) {
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
         let list = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(",");
-        let told = rank.map(|rank| format!("\"rank\":{rank},")).unwrap_or_default();
+        let rank_field = rank.map(|rank| format!("\"rank\":{rank},")).unwrap_or_default();
         writeln!(
             self.lines.entry(pid).or_default(),
-            r#"{{"name":"process_name","cat":"weft","ph":"M","pid":{pid},"tid":{pid},"ts":{EPOCH},"args":{{"name":"{command}","host":"node1","hhash":"5c0d3f1e2a4b6978","boot":"b-1","pidns":4026531836,"start":{pid},"nonce":"n{pid}","ppid":{ppid},"exe":"/usr/bin/{}","cmd":[{list}],"cwd":"/home/u",{told}"seq":0}}}}"#,
+            r#"{{"name":"process_name","cat":"weft","ph":"M","pid":{pid},"tid":{pid},"ts":{EPOCH},"args":{{"name":"{command}","host":"node1","hhash":"5c0d3f1e2a4b6978","boot":"b-1","pidns":4026531836,"start":{pid},"nonce":"n{pid}","ppid":{ppid},"exe":"/usr/bin/{}","cmd":[{list}],"cwd":"/home/u",{rank_field}"seq":0}}}}"#,
             words[0]
         )
         .expect("a string");
@@ -74,9 +74,9 @@ impl Job {
         let place = known.unwrap_or_else(|| {
             self.files.push((pid, path.to_owned()));
             let place = self.files.len() - 1;
-            let fact = format!(r#""name":"FH","cat":"dftracer","ph":"M","pid":{pid},"tid":{pid}"#);
+            let metadata = format!(r#""name":"FH","cat":"dftracer","ph":"M","pid":{pid},"tid":{pid}"#);
             let lines = self.lines.entry(pid).or_default();
-            writeln!(lines, r#"{{{fact},"args":{{"name":"{path}","value":"{place:016x}"}}}}"#).expect("a string");
+            writeln!(lines, r#"{{{metadata},"args":{{"name":"{path}","value":"{place:016x}"}}}}"#).expect("a string");
             place
         });
         let moved = if bytes > 0 { format!(r#","size":{bytes},"offset":{offset}"#) } else { String::new() };

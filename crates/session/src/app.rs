@@ -13,7 +13,7 @@ const ANCESTORS: usize = 4;
 
 /// What a command line says about its program.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum Naming {
     Name(String),
     /// A worker of somebody's.
     Worker,
@@ -21,12 +21,12 @@ enum Said {
 
 /// The name of the process with this command line; `ancestors` are the command lines of its parent, its parent's parent and so on.
 pub fn app_name(command: &[String], exe: &str, ancestors: impl IntoIterator<Item = Vec<String>>) -> String {
-    let name = match said(command, exe) {
-        Said::Name(name) => name,
-        Said::Worker => {
-            let named = ancestors.into_iter().take(ANCESTORS).find_map(|command| match said(&command, "") {
-                Said::Name(name) => Some(name),
-                Said::Worker => None,
+    let name = match naming(command, exe) {
+        Naming::Name(name) => name,
+        Naming::Worker => {
+            let named = ancestors.into_iter().take(ANCESTORS).find_map(|command| match naming(&command, "") {
+                Naming::Name(name) => Some(name),
+                Naming::Worker => None,
             });
             named.unwrap_or_else(|| "spawn".to_owned())
         }
@@ -59,7 +59,7 @@ fn parent_of(process: &str) -> Option<u32> {
     (parent > 1).then_some(parent)
 }
 
-fn said(command: &[String], exe: &str) -> Said {
+fn naming(command: &[String], exe: &str) -> Naming {
     let base = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     let program = command.first().map(|first| base(first)).filter(|name| !name.is_empty());
     let program = program.unwrap_or_else(|| base(exe));
@@ -67,12 +67,12 @@ fn said(command: &[String], exe: &str) -> Said {
     let program = program.trim_start_matches('-');
     let interpreter = interpreter(program).or_else(|| interpreter(&base(exe)));
     match interpreter {
-        Some("python") => python(command).unwrap_or_else(|| Said::Name("python".to_owned())),
+        Some("python") => python(command).unwrap_or_else(|| Naming::Name("python".to_owned())),
         Some(other) => {
             let script = command.get(1).filter(|word| !word.starts_with('-')).map(|script| base(script));
-            Said::Name(script.filter(|name| !name.is_empty()).unwrap_or_else(|| other.to_owned()))
+            Naming::Name(script.filter(|name| !name.is_empty()).unwrap_or_else(|| other.to_owned()))
         }
-        None => Said::Name(program.to_owned()),
+        None => Naming::Name(program.to_owned()),
     }
 }
 
@@ -88,13 +88,13 @@ fn interpreter(program: &str) -> Option<&'static str> {
 }
 
 /// What a command line of Python runs; nothing for a prompt, a script from stdin, or code on the command line.
-fn python(command: &[String]) -> Option<Said> {
+fn python(command: &[String]) -> Option<Naming> {
     let mut words = command.iter().skip(1);
     while let Some(word) = words.next() {
         if word == "-" || word == "--help" {
             return None;
         }
-        let Some(flags) = word.strip_prefix('-') else { return Some(Said::Name(script(word))) };
+        let Some(flags) = word.strip_prefix('-') else { return Some(Naming::Name(script(word))) };
         if flags.starts_with('-') {
             // The only long option with a value of its own.
             if flags == "-check-hash-based-pycs" {
@@ -107,8 +107,8 @@ fn python(command: &[String]) -> Option<Said> {
         let joined = &flags[at + 1..];
         let value = if joined.is_empty() { words.next()?.as_str() } else { joined };
         match flags.as_bytes()[at] {
-            b'm' => return Some(Said::Name(value.to_owned())),
-            b'c' => return value.starts_with("from multiprocessing.").then_some(Said::Worker),
+            b'm' => return Some(Naming::Name(value.to_owned())),
+            b'c' => return value.starts_with("from multiprocessing.").then_some(Naming::Worker),
             _ => {}
         }
     }

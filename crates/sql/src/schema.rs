@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use weftline_analysis::events::arrow_type;
-use weftline_index::schema::{Kind, Source, Unit};
+use weftline_index::schema::{ColumnKind, Source, Unit};
 
 pub(crate) use functions::FUNCTIONS;
 pub(crate) use markdown::markdown;
 pub(crate) use tables::TABLES;
 
 /// What SQL calls a type.
-fn sql_type(kind: Kind) -> &'static str {
+fn sql_type(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Integer => "BIGINT",
-        Kind::Real => "DOUBLE",
-        Kind::Word | Kind::Text => "VARCHAR",
+        ColumnKind::Integer => "BIGINT",
+        ColumnKind::Real => "DOUBLE",
+        ColumnKind::Word | ColumnKind::Text => "VARCHAR",
     }
 }
 
@@ -28,7 +28,7 @@ fn sql_type(kind: Kind) -> &'static str {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
     /// What its numbers measure.
     pub(crate) unit: Unit,
     /// Whether it may be null.

@@ -10,7 +10,7 @@
 //! | [`leaf`] | what all plan nodes without children say |
 //! | [`gathered`] | tables that a pass over the run gathers, when they are asked for |
 //! | [`usage`] | what is counted per file, process, thread and host |
-//! | [`files`], [`people`], [`metadata`], [`damage`] | the gathered tables |
+//! | [`files`], [`process_rows`], [`metadata`], [`damage`] | the gathered tables |
 
 mod damage;
 mod event_rows;

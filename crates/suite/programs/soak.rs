@@ -27,14 +27,14 @@ fn main() -> ExitCode {
     };
     let (began, first) = (Instant::now(), Random::new().seed);
     let mut sums = Sums::default();
-    let mut told = 0;
+    let mut shown = 0;
     for kill in 0..kills {
         round(first.wrapping_add(kill), &scribbler, &mut sums);
-        for fault in &sums.faults[told..] {
+        for fault in &sums.faults[shown..] {
             eprintln!("soak: {fault}");
         }
-        told = sums.faults.len();
-        if told >= ENOUGH {
+        shown = sums.faults.len();
+        if shown >= ENOUGH {
             break;
         }
         if kill % 100 == 99 {

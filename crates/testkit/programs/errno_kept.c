@@ -4,14 +4,14 @@
 
 static void calls(const char *path, int rounds) {
     char buffer[64];
-    struct stat facts;
+    struct stat metadata;
     errno = 77;
     for (int i = 0; i < rounds; i++) {
         int fd = open(path, O_RDONLY);
         if (fd < 0 || errno != 77) break;
         for (int k = 0; k < 20; k++)
             if (pread(fd, buffer, sizeof buffer, 0) != 64) break;
-        if (fstat(fd, &facts) || stat(path, &facts) || lseek(fd, 1, SEEK_SET) != 1) break;
+        if (fstat(fd, &metadata) || stat(path, &metadata) || lseek(fd, 1, SEEK_SET) != 1) break;
         int copy = dup(fd);
         if (copy < 0 || close(copy) || close(fd)) break;
     }

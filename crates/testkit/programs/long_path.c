@@ -7,8 +7,8 @@ int main(void) {
     memset(path, 'a', 5000);
     printf("open %d\n", open(path, O_RDONLY) == -1 && errno == ENAMETOOLONG);
     printf("fopen %d\n", fopen(path, "r") == NULL && errno == ENAMETOOLONG);
-    struct stat facts;
-    printf("stat %d\n", stat(path, &facts) == -1 && errno == ENAMETOOLONG);
+    struct stat metadata;
+    printf("stat %d\n", stat(path, &metadata) == -1 && errno == ENAMETOOLONG);
     printf("unlink %d\n", unlink(path) == -1 && errno == ENAMETOOLONG);
     printf("rename %d\n", rename(path, path) == -1 && errno == ENAMETOOLONG);
     for (int i = 0; i < 4086; i += 2) memcpy(longest + i, "./", 2);

@@ -8,8 +8,8 @@
 #include <libgen.h>
 #include <limits.h>
 
-static int drop(const char *path, const struct stat *facts, int kind, struct FTW *place) {
-    (void)facts, (void)kind, (void)place;
+static int drop(const char *path, const struct stat *metadata, int kind, struct FTW *place) {
+    (void)metadata, (void)kind, (void)place;
     return remove(path);
 }
 

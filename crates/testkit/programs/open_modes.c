@@ -3,9 +3,9 @@
 #include "hazard.h"
 
 static int mode_of(int fd) {
-    struct stat facts;
-    MUST(fd >= 0 && fstat(fd, &facts) == 0);
-    return facts.st_mode & 07777;
+    struct stat metadata;
+    MUST(fd >= 0 && fstat(fd, &metadata) == 0);
+    return metadata.st_mode & 07777;
 }
 
 int main(void) {

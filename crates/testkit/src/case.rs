@@ -404,8 +404,8 @@ fn set_aside(work: &Path, name: &str) {
 /// Reads a run, or fails with the words of the run that should have written it.
 fn read(run: &Path, outcome: &Outcome) -> Trace {
     reader::read_run(run).unwrap_or_else(|error| {
-        let said = excerpt(&outcome.stderr);
-        panic!("no trace in {}: {error}; weft run ended with {} and said {said}", run.display(), outcome.status)
+        let stderr = excerpt(&outcome.stderr);
+        panic!("no trace in {}: {error}; weft run ended with {} and said {stderr}", run.display(), outcome.status)
     })
 }
 

@@ -49,8 +49,8 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// A moment shorter than `limit`.
-    pub fn moment(&mut self, limit: Duration) -> Duration {
+    /// A duration shorter than `limit`.
+    pub fn duration(&mut self, limit: Duration) -> Duration {
         Duration::from_micros(self.below(limit.as_micros() as u64 + 1))
     }
 }

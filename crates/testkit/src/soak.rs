@@ -107,7 +107,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     let mut family = Family::start(&mut random, &place, arenas, victim == Victim::Child);
     family.wait_for_first_calls();
     let limit = Duration::from_millis(if number.is_multiple_of(5) { 250 } else { 30 });
-    std::thread::sleep(random.moment(limit));
+    std::thread::sleep(random.duration(limit));
     family.kill(victim, &mut random, limit);
 
     // A copy, changed at random.
@@ -115,12 +115,12 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     let tried = trial::try_once(random.number(), product(), &[copy], &trial::reading(), Path::new("/dev/shm"));
     sums.mutated += 1;
     if tried.fault.is_some() {
-        sums.faults.push(format!("{note}: a mutated copy: {}", tried.told("")));
+        sums.faults.push(format!("{note}: a mutated copy: {}", tried.description("")));
     }
     // The run itself, with things in it that must not matter.
     let sandbox = Sandbox::within(&place);
     plant(&mut random, &family.run, &sandbox);
-    let before = sandbox.facts();
+    let before = sandbox.snapshot();
     if victim == Victim::Recovery {
         family.kill_recoveries(&mut random);
     }
@@ -128,7 +128,7 @@ pub fn round(number: u64, scribbler: &Path, sums: &mut Sums) {
     if recovered.status != 0 {
         sums.faults.push(format!("{note}: recover: {}", String::from_utf8_lossy(&recovered.stderr)));
     }
-    let changed = differences(&before, &sandbox.facts());
+    let changed = differences(&before, &sandbox.snapshot());
     if !changed.is_empty() {
         sums.faults.push(format!("{note}: changed outside the run: {}", changed.join("; ")));
     }
@@ -213,7 +213,7 @@ impl Family {
                 kill(pids[0]);
             }
         }
-        std::thread::sleep(random.moment(limit));
+        std::thread::sleep(random.duration(limit));
         for pid in &pids {
             kill(*pid);
         }
@@ -227,7 +227,7 @@ impl Family {
         for attempt in 0..1 + random.below(3) {
             let command = [product().as_os_str(), "recover".as_ref(), self.run.as_os_str()];
             let mut recovery = Job::new(command, &self.scratch.dir(&format!("recovery{attempt}"))).start();
-            std::thread::sleep(random.moment(Duration::from_millis(25)));
+            std::thread::sleep(random.duration(Duration::from_millis(25)));
             // It may have ended; what was not waited for can be killed all the same.
             let _ = recovery.kill();
             recovery.wait();

@@ -44,9 +44,9 @@ fn visit(root: &Path, directory: &Path, found: &mut Tree) {
     let failed = |path: &Path, error: std::io::Error| -> ! { panic!("cannot look at {}: {error}", path.display()) };
     for entry in fs::read_dir(directory).unwrap_or_else(|error| failed(directory, error)) {
         let path = entry.unwrap_or_else(|error| failed(directory, error)).path();
-        let facts = fs::symlink_metadata(&path).unwrap_or_else(|error| failed(&path, error));
-        let mode = facts.permissions().mode() & 0o7777;
-        let kind = facts.file_type();
+        let metadata = fs::symlink_metadata(&path).unwrap_or_else(|error| failed(&path, error));
+        let mode = metadata.permissions().mode() & 0o7777;
+        let kind = metadata.file_type();
         let seen = if kind.is_dir() {
             visit(root, &path, found);
             Entry::Directory { mode }
@@ -57,7 +57,7 @@ fn visit(root: &Path, directory: &Path, found: &mut Tree) {
         } else {
             let mut hasher = DefaultHasher::new();
             hasher.write(&fs::read(&path).unwrap_or_else(|error| failed(&path, error)));
-            Entry::File { mode, len: facts.len(), hash: hasher.finish() }
+            Entry::File { mode, len: metadata.len(), hash: hasher.finish() }
         };
         found.insert(path.strip_prefix(root).expect("found below the root").to_owned(), seen);
     }

@@ -33,9 +33,9 @@ fn check(toolchain: &Toolchain, sources: &[&str], flags: &[&str]) {
 
 fn check_built(toolchain: &Toolchain, built: &Path, source: &str, flags: &[&str]) {
     for (scenario, expected) in expectations(source, toolchain.major) {
-        let (told, status) = run(built, &scenario, &[]);
+        let (printed, status) = run(built, &scenario, &[]);
         let about = format!("clang {} {flags:?} {source} {scenario}", toolchain.major);
-        assert_eq!(told, expected, "{about}: {status}");
+        assert_eq!(printed, expected, "{about}: {status}");
         assert!(has_outcome(status, &scenario), "{about}: {status}");
     }
 }
@@ -119,8 +119,8 @@ fn nothing_is_told_while_nothing_is_recorded() {
     for toolchain in &toolchains() {
         let built = toolchain.build(&["ways_out.cpp"], &["-O2"]);
         for (scenario, _) in expectations("ways_out.cpp", toolchain.major) {
-            let (told, status) = run(&built, &scenario, &[("RUNTIME_OFF", "1")]);
-            assert_eq!(told, "", "{scenario}");
+            let (printed, status) = run(&built, &scenario, &[("RUNTIME_OFF", "1")]);
+            assert_eq!(printed, "", "{scenario}");
             assert!(has_outcome(status, &scenario), "{scenario}: {status}");
         }
     }
@@ -215,8 +215,8 @@ fn rules_weave_what_nobody_annotated() {
         let expected = format!("+codec::decode [c] {step} {step} {step} -codec::decode >annotated(before,NA,NA)");
         for level in ["-O0", "-O2"] {
             let built = toolchain.build(&["unannotated.cpp"], &[level, "-mllvm", &option]);
-            let (told, status) = run(&built, "", &[("RUNTIME_NO_LINES", "1")]);
-            assert_eq!(told, expected, "clang {} {level}: {status}", toolchain.major);
+            let (printed, status) = run(&built, "", &[("RUNTIME_NO_LINES", "1")]);
+            assert_eq!(printed, expected, "clang {} {level}: {status}", toolchain.major);
         }
     }
 }
@@ -226,9 +226,9 @@ fn every_large_function_is_woven() {
     for toolchain in &toolchains() {
         // `step` has fewer instructions than this, `main` and `decode` more; `never_woven` says that it wants no instrumentation.
         let built = toolchain.build(&["unannotated.cpp"], &["-O0", "-g", "-mllvm", "-weft-weave-all=12"]);
-        let (told, status) = run(&built, "", &[]);
+        let (printed, status) = run(&built, "", &[]);
         let expected = "+main +codec::decode -codec::decode >annotated(before,NA,NA) -main";
-        assert_eq!(told, expected, "clang {}: {status}", toolchain.major);
+        assert_eq!(printed, expected, "clang {}: {status}", toolchain.major);
     }
 }
 
@@ -242,8 +242,11 @@ fn wrong_options_stop_the_compiler() {
             let mut command = toolchain.with_plugin(&source, "libweft_weave.so");
             let output =
                 command.args(["-mllvm", option, "-c", "-o", "/dev/null"]).arg(&source).output().expect("clang");
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(!output.status.success() && told.contains("error: ") && told.contains(part), "{option}: {told}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success() && printed.contains("error: ") && printed.contains(part),
+                "{option}: {printed}"
+            );
         };
         check("-weft-weave-abi=caliper", "-weft-weave-abi is weft or perfflow, not \"caliper\"");
         check("-weft-weave-rules=/no/such/file", "/no/such/file");
@@ -255,8 +258,8 @@ fn wrong_options_stop_the_compiler() {
 fn misspelt_annotations_are_warned_of() {
     for toolchain in &toolchains() {
         for flags in [&["-O0"][..], &["-O2", "-g"]] {
-            let told = toolchain.weave("misspelt.cpp", flags, &toolchain.path("misspelt.o"));
-            let about = format!("clang {} {flags:?}: {told}", toolchain.major);
+            let printed = toolchain.weave("misspelt.cpp", flags, &toolchain.path("misspelt.o"));
+            let about = format!("clang {} {flags:?}: {printed}", toolchain.major);
             for (line, part) in [
                 (4, "\"@critcal_path()\" is ignored: `@critical_path(...)` is meant"),
                 (5, "pointcut cannot be 'arond'"),
@@ -265,9 +268,9 @@ fn misspelt_annotations_are_warned_of() {
             ] {
                 let place = format!("misspelt.cpp:{line}:");
                 let is_it = |text: &str| text.contains(&place) && text.contains("warning: ") && text.contains(part);
-                assert!(told.lines().any(is_it), "{place} {part}: {about}");
+                assert!(printed.lines().any(is_it), "{place} {part}: {about}");
             }
-            assert_eq!(count(&told, "warning: "), 4, "{about}");
+            assert_eq!(count(&printed, "warning: "), 4, "{about}");
         }
         let source = program("misspelt.cpp");
         let mut command = toolchain.with_plugin(&source, "libweft_weave.so");
@@ -310,8 +313,8 @@ fn the_old_name_means_the_old_interface() {
             .collect();
         for built in &built {
             let check = |scenario: &str, expected: &str| {
-                let (told, status) = run(built, scenario, &[]);
-                assert_eq!(told, expected, "clang {} {}: {status}", toolchain.major, built.display());
+                let (printed, status) = run(built, scenario, &[]);
+                assert_eq!(printed, expected, "clang {} {}: {status}", toolchain.major, built.display());
             };
             check(
                 "nested",

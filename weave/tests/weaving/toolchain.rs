@@ -41,9 +41,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
 /// Runs a command that must succeed; its stderr.
 pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
-    told
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {}\n{printed}", output.status);
+    printed
 }
 
 impl Toolchain {
@@ -138,8 +138,8 @@ pub(crate) fn run(program: &Path, scenario: &str, environment: &[(&str, &str)]) 
     let Output { status, stderr, .. } = command.output().expect("timeout of coreutils");
     let is_ours =
         |line: &&str| ["+", "-", "!", ">", "<", "[", "B:", "E:", "WRONG"].iter().any(|start| line.starts_with(start));
-    let told = String::from_utf8_lossy(&stderr);
-    let words: Vec<String> = told.lines().filter(is_ours).map(|line| line.replace(' ', "_")).collect();
+    let printed = String::from_utf8_lossy(&stderr);
+    let words: Vec<String> = printed.lines().filter(is_ours).map(|line| line.replace(' ', "_")).collect();
     (words.join(" "), status)
 }
 

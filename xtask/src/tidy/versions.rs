@@ -14,7 +14,7 @@ const COPIES: [(&str, &[&str]); 4] = [
 pub(super) fn check() -> Result<Vec<Finding>, String> {
     let read = |name: &str| repo::read(&repo::root().join(name));
     let manifest = read("Cargo.toml")?;
-    let version = said(&manifest, "version = \"").map(|(_, version)| version).ok_or("Cargo.toml has no version")?;
+    let version = stated(&manifest, "version = \"").map(|(_, version)| version).ok_or("Cargo.toml has no version")?;
     let mut findings = Vec::new();
     for (name, starts) in COPIES {
         findings.extend(compare(name, &read(name)?, starts, version));
@@ -23,7 +23,7 @@ pub(super) fn check() -> Result<Vec<Finding>, String> {
 }
 
 fn compare(name: &str, text: &str, starts: &[&str], version: &str) -> Vec<Finding> {
-    let differs = |start: &&str| match said(text, start) {
+    let differs = |start: &&str| match stated(text, start) {
         Some((_, found)) if found == version => None,
         Some((line, found)) => Some(Finding::at(name, line, format!("version {found}, but Cargo.toml has {version}"))),
         None => Some(Finding::of(name, format!("no line starts with `{start}`: which version is it?"))),
@@ -32,7 +32,7 @@ fn compare(name: &str, text: &str, starts: &[&str], version: &str) -> Vec<Findin
 }
 
 /// Line number and version of the first line that starts so.
-fn said<'a>(text: &'a str, start: &str) -> Option<(usize, &'a str)> {
+fn stated<'a>(text: &'a str, start: &str) -> Option<(usize, &'a str)> {
     (1..).zip(text.lines()).find_map(|(number, line)| {
         let rest = line.strip_prefix(start)?;
         Some((number, rest.split('"').next().unwrap_or(rest).trim()))

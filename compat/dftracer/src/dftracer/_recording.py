@@ -36,7 +36,7 @@ new_id: Callable[[], int] = _native.new_id
 
 # Whether this process's recording was begun here and not by `weft run` or by Weftline's own interface.
 _own = False
-_told = False
+_warned = False
 _lock = threading.Lock()
 os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
@@ -55,14 +55,14 @@ def wanted() -> bool:
 
 def begin(log_file: Optional[str] = None, data_dir: Optional[str] = None, process_id: int = -1) -> None:
     """Begins to record, unless that is so already or nobody wants it. Tells in one sentence what keeps it from that."""
-    global _own, _told
+    global _own, _warned
     with _lock:
         if _native.is_on():
             return
         if not wanted():
             # What is recorded tells this itself; what is switched off by a slip of the pen would never be noticed.
-            if not _told:
-                _told = True
+            if not _warned:
+                _warned = True
                 for sentence in options()["warnings"]:
                     print(f"weftline: {sentence}", file=sys.stderr)
             return
@@ -177,8 +177,8 @@ def emit_at(
         emit(kind, name, category, start, end, new_id() if kind == ASYNC_SPAN else 0, args, at=at)
 
 
-def emit_fact(name: str, args: Dict[str, Any]) -> None:
-    """A fact about the process, as DFTracer's metadata records are."""
-    moment = now()
-    if moment:
-        emit(META, name, "dftracer", moment, moment, 0, args)
+def emit_metadata(name: str, args: Dict[str, Any]) -> None:
+    """Metadata of the process, as DFTracer's metadata records are."""
+    at = now()
+    if at:
+        emit(META, name, "dftracer", at, at, 0, args)

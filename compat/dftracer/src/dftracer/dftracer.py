@@ -61,21 +61,21 @@ def log_event(
 
 
 def log_metadata_event(key: str, value: str) -> None:
-    """A fact about the process."""
-    _recording.emit_fact("CM", {"name": str(key), "value": value})
+    """Metadata of the process."""
+    _recording.emit_metadata("CM", {"name": str(key), "value": value})
 
 
 def set_app_metadata_int(key: str, value: int) -> None:
-    _recording.emit_fact("CM", {"name": str(key), "value": int(value)})
+    _recording.emit_metadata("CM", {"name": str(key), "value": int(value)})
 
 
 def set_app_metadata_string(key: str, value: str) -> None:
-    _recording.emit_fact("CM", {"name": str(key), "value": str(value)})
+    _recording.emit_metadata("CM", {"name": str(key), "value": str(value)})
 
 
 def mark_used(name: str) -> None:
     """Tells that the program uses a feature."""
-    _recording.emit_fact("CM", {"name": "used", "value": str(name)})
+    _recording.emit_metadata("CM", {"name": "used", "value": str(name)})
 
 
 def declare_entity(type: str, key: Any, store: Any = 0, uri: str = "") -> int:
@@ -84,7 +84,7 @@ def declare_entity(type: str, key: Any, store: Any = 0, uri: str = "") -> int:
 
     # 63 bits, so that readers whose integers have a sign can hold it.
     entity = _recording.id_of(f"{type}\0{key}") >> 1
-    _recording.emit_fact(
+    _recording.emit_metadata(
         "EH", {"id": entity, "type": str(type), "key": str(key), "store": name_of(EntityStore, store), "uri": str(uri)}
     )
     return entity
@@ -93,13 +93,13 @@ def declare_entity(type: str, key: Any, store: Any = 0, uri: str = "") -> int:
 def declare_entity_type(type: str, role: Any = 0, description: str = "") -> None:
     from dftracer.python.tags import EntityRole
 
-    _recording.emit_fact("ET", {"type": str(type), "role": name_of(EntityRole, role), "description": str(description)})
+    _recording.emit_metadata("ET", {"type": str(type), "role": name_of(EntityRole, role), "description": str(description)})
 
 
 def relate_entities(relation: Any, subject: int, object: int) -> None:
     from dftracer.python.tags import EntityRelation
 
-    _recording.emit_fact(
+    _recording.emit_metadata(
         "ER", {"relation": name_of(EntityRelation, relation), "subject": int(subject), "object": int(object)}
     )
 

@@ -50,7 +50,7 @@ def ends(key: str) -> int:
 
 
 def goes_on(key: str) -> int:
-    """The id of a moment in between."""
+    """The id of an instant in between."""
     with _lock:
         opened = _open.get(key)
         if not opened:

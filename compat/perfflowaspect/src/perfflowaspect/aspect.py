@@ -123,8 +123,8 @@ def _around_async(function: Any, name: str, category: str, args: Optional[Dict[s
         start, usage = token
         end = now()
         if start and end:
-            told = _with_error(args, error)
-            emit(_native.ASYNC_SPAN, name, category, start, end, _native.new_id(), told, usage=usage)
+            all_args = _with_error(args, error)
+            emit(_native.ASYNC_SPAN, name, category, start, end, _native.new_id(), all_args, usage=usage)
 
     return weave(function, before, after)
 
@@ -148,9 +148,9 @@ def _with_error(args: Optional[Dict[str, Any]], error: Optional[BaseException]) 
 
 
 def _tell(kind: int, name: str, category: str, id: int = 0, args: Optional[Dict[str, Any]] = None) -> None:
-    moment = now()
-    if moment:
-        emit(kind, name, category, moment, moment, id, args)
+    at = now()
+    if at:
+        emit(kind, name, category, at, at, id, args)
 
 
 class Region:
@@ -223,12 +223,12 @@ class Region:
             self._end()
 
 
-_told_unknown: Set[Tuple[str, Any]] = set()
+_reported_unknown: Set[Tuple[str, Any]] = set()
 
 
 def _unknown(what: str, pointcut: Any, known: str) -> None:
-    if (what, pointcut) not in _told_unknown:
-        _told_unknown.add((what, pointcut))
+    if (what, pointcut) not in _reported_unknown:
+        _reported_unknown.add((what, pointcut))
         print(
             f"weftline: {what} does not know the pointcut {pointcut!r} and ignores it; known are {known}",
             file=sys.stderr,
@@ -250,7 +250,7 @@ def sync_event(pointcut: str, name: str, category: str) -> Optional[Region]:
 def async_event(
     pointcut: str, name: str, category: str, scope: Optional[str] = None, id: Any = None
 ) -> Optional[Region]:
-    """Tells the beginning, the end or a moment (``"instant"``) of what may overlap others; ``"around"`` as above.
+    """Tells the beginning, the end or an instant (``"instant"``) of what may overlap others; ``"around"`` as above.
 
     Beginnings and ends with the same id belong together; without one, those of the same scope, or of the same name.
     """

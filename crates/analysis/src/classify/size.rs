@@ -1,7 +1,7 @@
 //! How many bytes an event moved, and which bin of the histogram that is.
 
 use weftline_format::Value;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 
 /// Bounds of the bins: a size belongs to the first bin whose bound it does not exceed, or to the last.
 const BOUNDS: [u64; 11] =
@@ -55,12 +55,12 @@ pub enum SizeKind {
 }
 
 /// An argument from the rest of an event, as an integer. DFTracer 1 writes some as text.
-pub fn member_integer(rest: &str, key: &str) -> Option<i64> {
+pub fn field_integer(rest: &str, key: &str) -> Option<i64> {
     // Most events do not have it; the search is cheaper than decoding.
     if !rest.contains(key) {
         return None;
     }
-    let (_, value) = members(rest).find(|(found, _)| found == key)?;
+    let (_, value) = fields(rest).find(|(found, _)| found == key)?;
     match value {
         Value::Int(number) => Some(number),
         Value::UInt(number) => i64::try_from(number).ok(),
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn arguments_as_text_are_numbers_too() {
         let rest = r#""p_idx":3,"image_size":"146579449","step":"-1","x":1.5"#;
-        let check = |key, expected| assert_eq!(member_integer(rest, key), expected, "{key}");
+        let check = |key, expected| assert_eq!(field_integer(rest, key), expected, "{key}");
         check("image_size", Some(146_579_449));
         check("step", Some(-1));
         check("idx", None);

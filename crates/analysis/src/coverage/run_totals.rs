@@ -126,8 +126,8 @@ impl RunTotals {
             losses,
             dropped_members: sum(|record| record.dropped_members),
             dropped_events: sum(|record| record.dropped_events),
-            untraced: told(untraced),
-            refused: told(refused),
+            untraced: sentences(untraced),
+            refused: sentences(refused),
             failures: records.iter().filter_map(failure).collect(),
             open: records.iter().any(|record| record.state == State::Open),
         }
@@ -155,7 +155,7 @@ impl RunTotals {
 }
 
 /// Programs with how many there were of each.
-fn told(counted: BTreeMap<String, u64>) -> Vec<String> {
+fn sentences(counted: BTreeMap<String, u64>) -> Vec<String> {
     counted.into_iter().map(|(what, n)| if n > 1 { format!("{what} (×{n})") } else { what }).collect()
 }
 

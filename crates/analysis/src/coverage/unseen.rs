@@ -111,11 +111,11 @@ pub(super) fn of(records: &[SupervisorRecord]) -> Vec<Unseen> {
             }
         }
     }
-    let told = |((rank, program), processes): ((usize, String), usize)| Unseen {
+    let unseen = |((rank, program), processes): ((usize, String), usize)| Unseen {
         program,
         what: UNSEEN_IO[rank].words,
         processes,
         uncounted: UNSEEN_IO[rank].uncounted,
     };
-    found.into_iter().map(told).collect()
+    found.into_iter().map(unseen).collect()
 }

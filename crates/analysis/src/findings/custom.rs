@@ -73,8 +73,8 @@ impl Rule {
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
         let id = text("id").unwrap_or_else(|| "(without an id)".to_owned());
         let wrong = |why: String| (id.clone(), why);
-        let Node::Map(members) = node else { return Err(wrong("a rule is a mapping with an id".to_owned())) };
-        if let Some((key, _)) = members.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
+        let Node::Map(entries) = node else { return Err(wrong("a rule is a mapping with an id".to_owned())) };
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
             return Err(wrong(format!("the key {key} is not known; a rule may have {}", KEYS.join(", "))));
         }
         let parse = |key: &str, text: &str| expression::parse(text).map_err(|why| wrong(format!("{key}: {why}")));
@@ -82,8 +82,8 @@ impl Rule {
             .or_else(|| node.get("view_types").and_then(|views| views.texts().into_iter().next()))
             .unwrap_or_else(|| "job".to_owned());
         let mut derived = Vec::new();
-        if let Some(Node::Map(members)) = node.get("derived_metrics") {
-            for (name, formula) in members {
+        if let Some(Node::Map(entries)) = node.get("derived_metrics") {
+            for (name, formula) in entries {
                 derived.push((name.clone(), parse(name, formula.text().unwrap_or_default())?));
             }
         }

@@ -78,7 +78,7 @@ pub struct WallTime {
 }
 
 /// Waits that are told.
-const TOLD: usize = 3;
+const SHOWN: usize = 3;
 
 impl WallTime {
     /// Of events, with everything that is known of waits and files.
@@ -100,7 +100,7 @@ impl WallTime {
         let processes = breakdown::of_records(records);
         let breakdown = Breakdown::of(&processes);
         let first = breakdown.lines.first()?;
-        let kinds = first.split.waiting.largest_first().take(TOLD);
+        let kinds = first.split.waiting.largest_first().take(SHOWN);
         let wait = |(activity, time_ns): (Activity, u64)| Wait {
             kind: activity.key(),
             whom: in_words(activity, "", 1),
@@ -261,7 +261,7 @@ fn waits(evidence: &Evidence, place: usize, split: &Split) -> Vec<Wait> {
         let data = Wait { kind: "data", whom: "the next batch of data".to_owned(), calls: 0, time_ns: split.data_ns };
         waits.insert(place, data);
     }
-    waits.truncate(TOLD);
+    waits.truncate(SHOWN);
     waits
 }
 

@@ -278,14 +278,14 @@ impl State {
         let (fd, offset, whence) = (batch.ints(Column::FD), batch.ints(Column::OFFSET), batch.ints(Column::WHENCE));
         let complete = phase_code(Phase::Complete);
         let spans = batch.spans();
-        let moments = [phase_code(Phase::Instant), phase_code(Phase::End)];
+        let instants = [phase_code(Phase::Instant), phase_code(Phase::End)];
         let value = |column: &arrow_array::Int64Array, row: usize| column.is_valid(row).then(|| column.value(row));
         // Events of one thread follow each other; most rows find their thread without a look-up.
         let mut current: Option<((u32, i64), Life)> = None;
         for row in 0..batch.rows() {
             let phase = phases.value(row);
             let is_span = spans.has(row);
-            if !is_span && !moments.contains(&phase) || !ts.is_valid(row) {
+            if !is_span && !instants.contains(&phase) || !ts.is_valid(row) {
                 continue;
             }
             let length = if is_span { value(dur, row).unwrap_or(0).max(0) } else { 0 };

@@ -189,9 +189,9 @@ fn grouped(evidence: &Evidence, sequences: &Sequences, view: &str) -> Vec<Row> {
 
 fn classes(row: &mut Row, ops: &BTreeMap<Op, Tally>) {
     let all = sum(row);
-    for (class, members) in CLASSES {
+    for (class, operations) in CLASSES {
         let mut own = Tally::default();
-        members.iter().filter_map(|op| ops.get(op)).for_each(|tally| own.add(tally));
+        operations.iter().filter_map(|op| ops.get(op)).for_each(|tally| own.add(tally));
         let mut put = |end: &str, value: Option<f64>| {
             row.values.extend(value.map(|value| (format!("posix_{class}_{end}"), value)));
         };

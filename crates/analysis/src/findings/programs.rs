@@ -48,17 +48,17 @@ pub(super) fn rows(evidence: &Evidence) -> Vec<ProgramRow> {
         }
     }
     let processes = &evidence.family.processes;
-    let mut rows: BTreeMap<(&str, Kind), ProgramRow> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, ProcessKind), ProgramRow> = BTreeMap::new();
     for (place, process) in processes.iter().enumerate() {
         let known = evidence.dictionary.process(evidence.family.ids[place]);
         let parent = process.parent.map(|parent| &processes[parent]);
         let kind = match own_name(&process.program, &known.name, &known.command) {
-            Some(name) => Kind::Named(name.to_owned()),
+            Some(name) => ProcessKind::Named(name.to_owned()),
             None if parent.is_some_and(|parent| parent.program == process.program && parent.rank == process.rank) => {
-                Kind::Worker
+                ProcessKind::Worker
             }
-            None if process.rank.is_some() => Kind::Rank,
-            None => Kind::Main,
+            None if process.rank.is_some() => ProcessKind::Rank,
+            None => ProcessKind::Main,
         };
         let row = rows.entry((&process.program, kind)).or_default();
         let mut sums = ActivitySums::default();
@@ -74,7 +74,7 @@ pub(super) fn rows(evidence: &Evidence) -> Vec<ProgramRow> {
         row.read_bytes = row.read_bytes.saturating_add(bytes[place].0);
         row.written_bytes = row.written_bytes.saturating_add(bytes[place].1);
     }
-    let named = |((program, kind), row): ((&str, Kind), ProgramRow)| {
+    let named = |((program, kind), row): ((&str, ProcessKind), ProgramRow)| {
         let program = kind.label(program, row.processes);
         ProgramRow { program, ..row }
     };
@@ -86,7 +86,7 @@ pub(super) fn rows(evidence: &Evidence) -> Vec<ProgramRow> {
 
 /// What a process is to its program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum ProcessKind {
     Main,
     /// One of a parallel job.
     Rank,
@@ -96,18 +96,18 @@ enum Kind {
     Named(String),
 }
 
-impl Kind {
+impl ProcessKind {
     /// What people call so many of them.
     fn label(&self, program: &str, processes: u64) -> String {
         let many = |one: &str| units::counted(processes, one, &format!("{one}s"));
         match self {
             // Traces of others name no programs.
             _ if program.is_empty() => String::new(),
-            Kind::Main => program.to_owned(),
-            Kind::Rank => format!("{program} [{}]", many("rank")),
-            Kind::Worker => format!("{program} [{}]", many("worker")),
-            Kind::Named(name) if processes == 1 => format!("{program} [{name}]"),
-            Kind::Named(name) => format!("{program} [{} × {name}]", units::count(processes)),
+            ProcessKind::Main => program.to_owned(),
+            ProcessKind::Rank => format!("{program} [{}]", many("rank")),
+            ProcessKind::Worker => format!("{program} [{}]", many("worker")),
+            ProcessKind::Named(name) if processes == 1 => format!("{program} [{name}]"),
+            ProcessKind::Named(name) => format!("{program} [{} × {name}]", units::count(processes)),
         }
     }
 }
@@ -144,18 +144,18 @@ mod tests {
 
     #[test]
     fn groups_are_named_by_what_they_are() {
-        let worker = || Kind::Named("pt_data_worker".to_owned());
+        let worker = || ProcessKind::Named("pt_data_worker".to_owned());
         for (kind, processes, expected) in [
-            (Kind::Main, 1, "python3 train.py"),
-            (Kind::Main, 3, "python3 train.py"),
-            (Kind::Rank, 4, "python3 train.py [4 ranks]"),
-            (Kind::Worker, 1, "python3 train.py [1 worker]"),
-            (Kind::Worker, 4, "python3 train.py [4 workers]"),
+            (ProcessKind::Main, 1, "python3 train.py"),
+            (ProcessKind::Main, 3, "python3 train.py"),
+            (ProcessKind::Rank, 4, "python3 train.py [4 ranks]"),
+            (ProcessKind::Worker, 1, "python3 train.py [1 worker]"),
+            (ProcessKind::Worker, 4, "python3 train.py [4 workers]"),
             (worker(), 1, "python3 train.py [pt_data_worker]"),
             (worker(), 8, "python3 train.py [8 × pt_data_worker]"),
         ] {
             assert_eq!(kind.label("python3 train.py", processes), expected);
         }
-        assert_eq!(Kind::Rank.label("", 4), "", "traces of others name no programs");
+        assert_eq!(ProcessKind::Rank.label("", 4), "", "traces of others name no programs");
     }
 }

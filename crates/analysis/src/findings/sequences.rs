@@ -315,7 +315,7 @@ mod tests {
     type Found = (Vec<((u32, u32), Pattern)>, u64);
 
     /// What is told of the same row groups when threads leave them in this order.
-    fn told(groups: &[Vec<Step>], order: &[usize]) -> Found {
+    fn followed(groups: &[Vec<Step>], order: &[usize]) -> Found {
         let sequencer = Sequencer::new(&Config::default());
         order.iter().for_each(|group| drop(sequencer.submit(*group, groups[*group].clone())));
         let found = sequencer.finish();
@@ -341,16 +341,16 @@ mod tests {
             ns: next(1000),
         };
         let groups: Vec<Vec<Step>> = (0..8).map(|_| (0..100).map(|_| step()).collect()).collect();
-        let expected = told(&groups, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        let expected = followed(&groups, &[0, 1, 2, 3, 4, 5, 6, 7]);
         assert!(expected.0.iter().any(|(_, pattern)| pattern.random_reads > 0 && pattern.again_bytes > 0));
         for order in
             [[7, 6, 5, 4, 3, 2, 1, 0], [1, 0, 3, 2, 5, 4, 7, 6], [0, 2, 4, 6, 1, 3, 5, 7], [3, 7, 0, 1, 6, 2, 5, 4]]
         {
-            assert_eq!(told(&groups, &order), expected, "{order:?}");
+            assert_eq!(followed(&groups, &order), expected, "{order:?}");
         }
         // The order of the row groups themselves matters, or nothing was followed.
         let mut others = groups;
         others.reverse();
-        assert_ne!(told(&others, &[0, 1, 2, 3, 4, 5, 6, 7]), expected);
+        assert_ne!(followed(&others, &[0, 1, 2, 3, 4, 5, 6, 7]), expected);
     }
 }

@@ -180,10 +180,10 @@ impl Config {
         if matches!(document, Node::List(_)) || document.get("id").is_some() {
             return self.take_rules(&document);
         }
-        let Node::Map(members) = &document else {
+        let Node::Map(entries) = &document else {
             return Err(wrong("the file", "it needs the keys thresholds, off or rules"));
         };
-        for (key, node) in members {
+        for (key, node) in entries {
             match key.as_str() {
                 "rules" => self.take_rules(node)?,
                 "off" => {
@@ -199,8 +199,8 @@ impl Config {
     }
 
     fn take_thresholds(&mut self, prefix: &str, node: &Node) -> Result<(), FindingsError> {
-        let Node::Map(members) = node else { return Err(wrong("thresholds", "they are names with values")) };
-        for (key, value) in members {
+        let Node::Map(entries) = node else { return Err(wrong("thresholds", "they are names with values")) };
+        for (key, value) in entries {
             let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
             match value {
                 Node::Text(text) => self.set_value(&name, text)?,

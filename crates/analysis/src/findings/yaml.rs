@@ -16,7 +16,7 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match self {
-            Node::Map(members) => members.iter().find(|(known, _)| known == key).map(|(_, node)| node),
+            Node::Map(entries) => entries.iter().find(|(known, _)| known == key).map(|(_, node)| node),
             _ => None,
         }
     }
@@ -28,7 +28,7 @@ impl Node {
         }
     }
 
-    /// The members of a list; a single text is a list of one.
+    /// The items of a list; a single text is a list of one.
     pub(crate) fn list(&self) -> &[Node] {
         match self {
             Node::List(nodes) => nodes,
@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, FindingsError> {
                 continue;
             }
             Event::MappingEnd | Event::SequenceEnd => match open.pop() {
-                Some(Open::Map(members, _)) => Node::Map(members),
+                Some(Open::Map(entries, _)) => Node::Map(entries),
                 Some(Open::List(nodes)) => Node::List(nodes),
                 None => continue,
             },
@@ -74,8 +74,8 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, FindingsError> {
         match open.last_mut() {
             None => return Ok(Some(node)),
             Some(Open::List(nodes)) => nodes.push(node),
-            Some(Open::Map(members, key)) => match (key.take(), node) {
-                (Some(key), node) => members.push((key, node)),
+            Some(Open::Map(entries, key)) => match (key.take(), node) {
+                (Some(key), node) => entries.push((key, node)),
                 (None, Node::Text(text)) => *key = Some(text),
                 (None, _) => return Err(wrong(format!("line {} has a key that is no text", span.start.line()))),
             },

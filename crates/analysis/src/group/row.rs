@@ -4,7 +4,7 @@ use arrow_array::{Array as _, Int64Array, StringArray};
 use weftline_index::{Batch, Column};
 
 use super::cell::{Cell, Values};
-use crate::classify::{Classes, SizeKind, member_integer};
+use crate::classify::{Classes, SizeKind, field_integer};
 
 /// The columns of values of a batch.
 pub(crate) struct Row<'b> {
@@ -66,9 +66,9 @@ impl<'b> Row<'b> {
         Values { start, dur, size, offset: if C::OFFSET { self.offset(row) } else { None } }
     }
 
-    fn member(&self, row: usize, key: &str) -> Option<i64> {
+    fn field(&self, row: usize, key: &str) -> Option<i64> {
         let rest = self.rest?;
-        if rest.is_valid(row) { member_integer(rest.value(row), key) } else { None }
+        if rest.is_valid(row) { field_integer(rest.value(row), key) } else { None }
     }
 
     /// What the call returned, where that is positive.
@@ -94,6 +94,6 @@ impl<'b> Row<'b> {
     }
 
     fn summed(&self, row: usize) -> Option<u64> {
-        self.member(row, "size_sum").and_then(|size| u64::try_from(size).ok())
+        self.field(row, "size_sum").and_then(|size| u64::try_from(size).ok())
     }
 }

@@ -17,7 +17,7 @@ pub const NO_NUMBER: i64 = i64::MIN;
 
 /// A part of a key as batches hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum KeyPart {
     /// Time since the origin in buckets.
     Bucket,
     Cat,
@@ -34,27 +34,27 @@ pub(super) enum Part {
     Step,
 }
 
-impl Part {
+impl KeyPart {
     pub(super) fn words(self) -> usize {
-        if matches!(self, Part::Thread | Part::Epoch | Part::Step) { 2 } else { 1 }
+        if matches!(self, KeyPart::Thread | KeyPart::Epoch | KeyPart::Step) { 2 } else { 1 }
     }
 
     fn column(self) -> Option<Column> {
         Some(match self {
-            Part::Bucket => Column::Ts,
-            Part::Cat => Column::Cat,
-            Part::Name => Column::Name,
-            Part::Process => Column::Process,
-            Part::File | Part::FileClass => Column::File,
-            Part::Thread => Column::Tid,
-            Part::Epoch => Column::EPOCH,
-            Part::Step => Column::STEP,
-            Part::SizeFrom => return None,
+            KeyPart::Bucket => Column::Ts,
+            KeyPart::Cat => Column::Cat,
+            KeyPart::Name => Column::Name,
+            KeyPart::Process => Column::Process,
+            KeyPart::File | KeyPart::FileClass => Column::File,
+            KeyPart::Thread => Column::Tid,
+            KeyPart::Epoch => Column::EPOCH,
+            KeyPart::Step => Column::STEP,
+            KeyPart::SizeFrom => return None,
         })
     }
 }
 
-/// Values of [`Part::SizeFrom`].
+/// Values of [`KeyPart::SizeFrom`].
 pub(super) mod size_from {
     pub(in super::super) const NOTHING: u32 = 0;
     pub(in super::super) const RETURNED: u32 = 1;
@@ -86,7 +86,7 @@ pub(super) enum Sizing<'c> {
 
 /// A pass over the spans of a run.
 pub(super) struct Pass<'c> {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<KeyPart>,
     pub(super) sizing: Sizing<'c>,
     pub(super) origin: i64,
     pub(super) width_ns: i64,
@@ -163,12 +163,12 @@ impl Pass<'_> {
     }
 
     fn fold<C: Cell>(&self, state: &mut State<C>, batch: &Batch) {
-        if self.parts == [Part::Cat, Part::Name, Part::SizeFrom] {
+        if self.parts == [KeyPart::Cat, KeyPart::Name, KeyPart::SizeFrom] {
             return self.fold_streamed_names(state, batch);
         }
         let mut slots = std::mem::take(&mut state.slots);
         slots.clear();
-        if self.parts == [Part::Cat, Part::Name] {
+        if self.parts == [KeyPart::Cat, KeyPart::Name] {
             self.find_direct(state, batch, &mut slots);
         } else {
             self.find(state, batch, &mut slots);
@@ -251,7 +251,7 @@ impl Pass<'_> {
 
     /// Events that have both a result and an image size: which of them counts is not known yet.
     fn second_candidates<C: Cell>(&self, state: &mut State<C>, batch: &Batch, values: &Row<'_>) {
-        let Some(at) = self.at(Part::SizeFrom) else { return };
+        let Some(at) = self.at(KeyPart::SizeFrom) else { return };
         let width = state.groups.width;
         let mut key = vec![0; width];
         for row in batch.spans().rows() {
@@ -265,7 +265,7 @@ impl Pass<'_> {
     }
 
     /// The place of a part among the key words.
-    pub(super) fn at(&self, wanted: Part) -> Option<usize> {
+    pub(super) fn at(&self, wanted: KeyPart) -> Option<usize> {
         let mut at = 0;
         for part in &self.parts {
             if *part == wanted {
@@ -299,22 +299,22 @@ enum Source<'b> {
 
 impl<'b> Words<'b> {
     fn of(pass: &'b Pass<'_>, batch: &'b Batch) -> Words<'b> {
-        let source = |part: &Part| match part {
-            Part::Bucket => {
+        let source = |part: &KeyPart| match part {
+            KeyPart::Bucket => {
                 Source::Bucket { ts: batch.ints(Column::Ts), origin: pass.origin, width: pass.width_ns.max(1) }
             }
-            Part::Cat => Source::Id(batch.ids(Column::Cat).values()),
-            Part::Name => Source::Id(batch.ids(Column::Name).values()),
-            Part::Process => Source::Id(batch.ids(Column::Process).values()),
-            Part::File => Source::File(batch.ids(Column::File)),
-            Part::FileClass => match pass.sizing {
+            KeyPart::Cat => Source::Id(batch.ids(Column::Cat).values()),
+            KeyPart::Name => Source::Id(batch.ids(Column::Name).values()),
+            KeyPart::Process => Source::Id(batch.ids(Column::Process).values()),
+            KeyPart::File => Source::File(batch.ids(Column::File)),
+            KeyPart::FileClass => match pass.sizing {
                 Sizing::Known(classes) => Source::FileClass(batch.ids(Column::File), classes),
                 Sizing::Later => Source::File(batch.ids(Column::File)),
             },
-            Part::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false, false)),
-            Part::Thread => Source::Number(batch.ints(Column::Tid)),
-            Part::Epoch => Source::Argument(batch.ints(Column::EPOCH)),
-            Part::Step => Source::Argument(batch.ints(Column::STEP)),
+            KeyPart::SizeFrom => Source::SizeFrom(Row::new(batch, pass.rest, false, false)),
+            KeyPart::Thread => Source::Number(batch.ints(Column::Tid)),
+            KeyPart::Epoch => Source::Argument(batch.ints(Column::EPOCH)),
+            KeyPart::Step => Source::Argument(batch.ints(Column::STEP)),
         };
         Words { parts: pass.parts.iter().map(source).collect() }
     }

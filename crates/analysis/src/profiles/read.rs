@@ -1,7 +1,7 @@
 //! Aggregated records as a run holds them: by ids, with times in nanoseconds.
 
 use rustc_hash::FxHashMap;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Batch, Column, Filter, Request, Run};
@@ -123,7 +123,7 @@ fn fold(state: &mut FxHashMap<Ids, Profile>, batch: &Batch, classes: &Classes) {
         let [mut dur, mut ret, mut size, mut offset] = [Spread::default(); 4];
         (ret.one, offset.one) = (integer(Column::RET, row), integer(Column::OFFSET, row));
         let (mut count, mut epoch, mut step) = (None, integer(Column::EPOCH, row), integer(Column::STEP, row));
-        for (key, value) in members(rest) {
+        for (key, value) in fields(rest) {
             let whole = || as_number(&value).map(|number| number as i64);
             match &*key {
                 "epoch" => epoch = whole(),

@@ -30,7 +30,7 @@ pub(crate) struct Axis {
 
 /// Calls `from..to` of a record that are in a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BucketCalls {
     pub(crate) bucket: u32,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -50,12 +50,12 @@ impl Axis {
     }
 
     /// Which calls of a record are in which bucket. What lies before the origin is in the first.
-    pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<Part> {
+    pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<BucketCalls> {
         let width = width.max(1);
         let bucket = |time: i64| time.saturating_sub(self.origin).div_euclid(width).max(0);
         if !self.spreads(width) {
             let middle = start.saturating_add(self.period / 2);
-            return vec![Part { bucket: bucket(middle) as u32, from: 0, to: calls }];
+            return vec![BucketCalls { bucket: bucket(middle) as u32, from: 0, to: calls }];
         }
         let (from, to) = self.range(start);
         let (length, all) = (i128::from(to) - i128::from(from), i128::from(calls));
@@ -68,7 +68,7 @@ impl Axis {
             let end = i128::from(self.origin) + (i128::from(bucket) + 1) * i128::from(width);
             let behind = 2 * all * (end - i128::from(from)) - length;
             let next = (behind + 2 * length - 1).div_euclid(2 * length).clamp(call + 1, all);
-            parts.push(Part { bucket: bucket as u32, from: call as u64, to: next as u64 });
+            parts.push(BucketCalls { bucket: bucket as u32, from: call as u64, to: next as u64 });
             call = next;
         }
         parts
@@ -270,7 +270,7 @@ impl Totals {
             let axis = Axis { origin, end: spans_end, period: DEFAULT_PERIOD };
             return Ok(Totals { records, recorded_singly: 0, axis });
         }
-        let period = period.map_or_else(|| told_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
+        let period = period.map_or_else(|| recorded_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
         let period = period.max(1);
         let last = records.iter().map(|(ids, _)| ids.start).max().unwrap_or(origin);
         // Spans tell when the job ended, unless there are calls after the last of them, or none that lasts.
@@ -347,7 +347,7 @@ fn recorded_singly(
 }
 
 /// The period of records, as processes tell it when they end; the longest where they differ.
-pub(crate) fn told_period(run: &Run) -> Result<Option<i64>> {
+pub(crate) fn recorded_period(run: &Run) -> Result<Option<i64>> {
     const KEY: &str = "\"trace_interval_ms\":";
     let mut filter = Filter::default().with_phases(&span_phases());
     filter.names = Some(std::sync::Arc::new(|name: &str| name == "end"));
@@ -356,8 +356,8 @@ pub(crate) fn told_period(run: &Run) -> Result<Option<i64>> {
             let rest = text(batch, Column::Rest, row);
             let Some((_, after)) = rest.split_once(KEY) else { continue };
             let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
-            let told = digits.parse::<i64>().ok().filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1_000_000));
-            *longest = (*longest).max(told);
+            let period = digits.parse::<i64>().ok().filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1_000_000));
+            *longest = (*longest).max(period);
         }
     };
     let request = Request::of([Column::Phase, Column::Name, Column::Rest]).with(filter);

@@ -149,7 +149,7 @@ impl Chart {
 }
 
 /// The unit in which values of a source are told, and what one of the source's is in it: growth becomes a rate, kibibytes bytes.
-pub(super) fn told(source: Metric) -> (Unit, f64) {
+pub(super) fn unit_of(source: Metric) -> (Unit, f64) {
     match (source.unit, source.measure) {
         (Unit::Bytes, Measure::Delta) => (Unit::BytesPerSecond, 1.0),
         (Unit::Kibibytes, Measure::Delta) => (Unit::BytesPerSecond, 1024.0),

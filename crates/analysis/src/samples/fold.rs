@@ -55,9 +55,9 @@ impl Axis {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cell {
-    /// Growth, in [`FINE`] parts of a thousandth; of others, thousandths times nanoseconds, or times moments.
+    /// Growth, in [`FINE`] parts of a thousandth; of others, thousandths times nanoseconds, or times points in time.
     sum: i128,
-    /// Nanoseconds that samples describe; of those that describe a moment, how many.
+    /// Nanoseconds that samples describe; of those that describe a point in time, how many.
     covered: i64,
 }
 
@@ -86,8 +86,8 @@ pub(super) struct Fold {
     pub(super) samples: u64,
     /// The highest value of a sample, or rate of growth per second, in thousandths; and when.
     peak: Option<(i64, std::cmp::Reverse<i64>)>,
-    /// Samples describe moments.
-    momentary: bool,
+    /// Samples describe points in time.
+    instantaneous: bool,
     /// What is as high as it can get, in thousandths.
     pub(super) full: i64,
 }
@@ -113,7 +113,7 @@ impl Fold {
             self.peak = self.peak.max(Some((height, std::cmp::Reverse(end))));
         }
         if length == 0 {
-            self.momentary |= sample.length.is_none();
+            self.instantaneous |= sample.length.is_none();
             // A first sample of a process describes no time yet.
             let covered = i64::from(sample.length.is_none());
             let at = axis.bucket(start.min(axis.to - 1));
@@ -164,7 +164,7 @@ impl Fold {
         }
         self.samples += other.samples;
         self.peak = self.peak.max(other.peak);
-        self.momentary |= other.momentary;
+        self.instantaneous |= other.instantaneous;
         self.full = self.full.max(other.full);
     }
 
@@ -180,8 +180,8 @@ impl Fold {
                 busy = busy.saturating_add(end.saturating_sub(start));
             }
         }
-        // What is divided by: time, or the number of moments. Growth that came without one is spread over the whole.
-        let over = |cell: &Cell, time: i64| match (self.momentary, grows, together) {
+        // What is divided by: time, or the number of points in time. Growth that came without one is spread over the whole.
+        let over = |cell: &Cell, time: i64| match (self.instantaneous, grows, together) {
             (true, true, _) => time,
             (false, _, true) => time,
             _ => cell.covered,
@@ -215,12 +215,12 @@ impl Fold {
             average: value(&all, time),
             peak,
             total: grows.then_some(all.sum as f64 / whole),
-            points: if self.momentary { held(points) } else { points },
+            points: if self.instantaneous { held(points) } else { points },
         }
     }
 }
 
-/// What describes moments holds until the next one.
+/// What describes points in time holds until the next one.
 fn held(points: Vec<Option<f64>>) -> Vec<Option<f64>> {
     let last = points.iter().rposition(Option::is_some).unwrap_or(0);
     let mut before = None;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_hold_until_the_next() {
+    fn points_hold_until_the_next() {
         let axis = Axis::new(0, 1000 * MS, MOST_BUCKETS);
         let mut fold = Fold::default();
         for (start, value) in [(0, 4.0), (500, 8.0)] {

@@ -11,7 +11,7 @@ use weftline_format::Phase;
 use weftline_format::metrics::{Group, HOST_CATEGORIES, PROCESS_CATEGORY, group};
 use weftline_format::quick::numbers;
 use weftline_index::column::phase_code;
-use weftline_index::schema::Kind;
+use weftline_index::schema::ColumnKind;
 use weftline_index::{Batch, Column, Dictionary, Filter};
 
 use crate::Result;
@@ -21,19 +21,19 @@ use crate::program;
 use crate::records::text;
 
 /// The columns: name, type, whether a row may have none.
-pub const COLUMNS: [(&str, Kind, bool); 12] = [
-    ("time_ns", Kind::Integer, false),
-    ("dur_ns", Kind::Integer, true),
-    ("host", Kind::Word, true),
-    ("process", Kind::Integer, false),
-    ("pid", Kind::Integer, false),
-    ("program", Kind::Word, true),
-    ("category", Kind::Word, false),
-    ("name", Kind::Word, false),
-    ("metric", Kind::Word, false),
-    ("value", Kind::Real, false),
-    ("unit", Kind::Word, true),
-    ("type", Kind::Word, true),
+pub const COLUMNS: [(&str, ColumnKind, bool); 12] = [
+    ("time_ns", ColumnKind::Integer, false),
+    ("dur_ns", ColumnKind::Integer, true),
+    ("host", ColumnKind::Word, true),
+    ("process", ColumnKind::Integer, false),
+    ("pid", ColumnKind::Integer, false),
+    ("program", ColumnKind::Word, true),
+    ("category", ColumnKind::Word, false),
+    ("name", ColumnKind::Word, false),
+    ("metric", ColumnKind::Word, false),
+    ("value", ColumnKind::Real, false),
+    ("unit", ColumnKind::Word, true),
+    ("type", ColumnKind::Word, true),
 ];
 
 /// Makes rows of samples.

@@ -188,7 +188,7 @@ fn windows_and_conditions_hold_for_samples() {
 }
 
 #[test]
-fn samples_of_dftracer_describe_moments() {
+fn samples_of_dftracer_describe_points_in_time() {
     let mut trace = Trace::default();
     for (at, idle) in [(0, 60.0), (1, 20.0)] {
         for (name, args) in [

@@ -74,7 +74,7 @@ pub(super) struct LayerSummer<'l> {
     /// Per layer and process.
     per_process: Vec<Vec<i128>>,
     /// Per layer: processes of which totals are known.
-    total_people: Vec<FxHashSet<u32>>,
+    total_processes: Vec<FxHashSet<u32>>,
 }
 
 impl<'l> LayerSummer<'l> {
@@ -99,7 +99,7 @@ impl<'l> LayerSummer<'l> {
             layers,
             times: times.collect(),
             per_process: vec![Vec::new(); layers.len()],
-            total_people: sums.iter().map(|sums| sums.total_people.clone()).collect(),
+            total_processes: sums.iter().map(|sums| sums.total_processes.clone()).collect(),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'l> LayerSummer<'l> {
             times.time_union_proc = lengths.iter().sum();
             times.time_union_proc_max = lengths.iter().copied().max().unwrap_or(0);
             let spans = |process: usize| lengths.get(process).is_some_and(|length| *length > 0);
-            let only_totals = self.total_people[place].iter().filter(|process| !spans(**process as usize)).count();
+            let only_totals = self.total_processes[place].iter().filter(|process| !spans(**process as usize)).count();
             times.processes = (lengths.iter().filter(|length| **length > 0).count() + only_totals) as u64;
             times.unoverlapped = compute
                 .filter(|compute| *compute != place)

@@ -50,7 +50,7 @@ pub(super) struct LayerSums {
     /// Of `count`: calls that are known only as totals.
     pub(super) totals: u64,
     /// Processes of those.
-    pub(super) total_people: FxHashSet<u32>,
+    pub(super) total_processes: FxHashSet<u32>,
 }
 
 /// What one thread has gathered, and then all.
@@ -87,7 +87,7 @@ pub(super) fn grown<T: Default + Clone>(all: &mut Vec<T>, place: usize) -> &mut 
 
 /// What a kind of event is, looked up once per category and name.
 #[derive(Clone)]
-struct Kind {
+struct EventClass {
     operation: Operation,
     is_io: bool,
     ignored: bool,
@@ -103,7 +103,7 @@ const DENSE_BUCKETS: usize = 1 << 14;
 /// What one thread has gathered.
 pub(super) struct State {
     gathered: Gathered,
-    kinds: Vec<Vec<Option<Box<Kind>>>>,
+    kinds: Vec<Vec<Option<Box<EventClass>>>>,
     /// Operations by category, and by name and waiting.
     places: Vec<Vec<u32>>,
     operations: Vec<(OperationKey, OperationStats)>,
@@ -118,13 +118,13 @@ impl Pass<'_> {
         layers.fold(0, |bits, (place, layer)| bits | u32::from(layer.test.holds(label, name, io_cat)) << place)
     }
 
-    fn kind<'s>(&self, kinds: &'s mut Vec<Vec<Option<Box<Kind>>>>, cat: u32, name: u32) -> &'s mut Kind {
+    fn kind<'s>(&self, kinds: &'s mut Vec<Vec<Option<Box<EventClass>>>>, cat: u32, name: u32) -> &'s mut EventClass {
         let names = grown(kinds, cat as usize);
         if name as usize >= names.len() {
             names.resize_with(name as usize + 1, || None);
         }
         names[name as usize].get_or_insert_with(|| {
-            Box::new(Kind {
+            Box::new(EventClass {
                 operation: self.classes.operation(cat, name),
                 is_io: self.classes.is_io(cat),
                 ignored: self.classes.ignores_name(name),

@@ -60,7 +60,7 @@ impl Pass<'_> {
                 sums.totals += calls;
                 sums.time += profile.time;
                 sums.size += bytes;
-                sums.total_people.insert(process);
+                sums.total_processes.insert(process);
             }
         }
     }

@@ -121,7 +121,7 @@ impl TraceFile {
         let turned = (span.form >> 8) as usize % arguments.len();
         arguments.rotate_left(turned);
         let unit = UNITS[self.unit].1;
-        let mut members = vec![
+        let mut fields = vec![
             format!("\"id\":{id}"),
             format!("\"name\":{}", json(NAMES[span.name], bit(3))),
             format!("\"cat\":{}", json(CATS[span.cat], bit(4))),
@@ -133,12 +133,12 @@ impl TraceFile {
             format!("\"args\":{{{}}}", arguments.join(",")),
         ];
         if bit(5) {
-            members.push(r#""unknown":{"name":"not this","dur":3}"#.to_owned());
+            fields.push(r#""unknown":{"name":"not this","dur":3}"#.to_owned());
         }
         if bit(6) {
-            members.rotate_left((span.form >> 16) as usize % 9);
+            fields.rotate_left((span.form >> 16) as usize % 9);
         }
-        format!("{{{}}}", members.join(if bit(7) { ", " } else { "," }))
+        format!("{{{}}}", fields.join(if bit(7) { ", " } else { "," }))
     }
 
     fn text(&self) -> String {

@@ -7,10 +7,10 @@
 //! |---|---|
 //! | `session` | `DFTRACER_*`, the beginning and the end of recording |
 //! | `region` | functions and regions, with what they are told |
-//! | `facts` | metadata of the process |
+//! | `metadata` | metadata of the process |
 //!
 //! NULL is allowed for every pointer; nothing panics; without a recorder a region costs a load and a branch.
 
-mod facts;
+mod metadata;
 mod region;
 mod session;

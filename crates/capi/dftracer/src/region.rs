@@ -8,11 +8,11 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 use weftline::front::c::text;
-use weftline::front::{self, Args, Argument, Kind, OpenSpan};
+use weftline::front::{self, Args, Argument, EventKind, OpenSpan};
 
-use crate::{facts, session};
+use crate::{metadata, session};
 
-/// `DF_METADATA_EVENT` of the header: not a region but a fact.
+/// `DF_METADATA_EVENT` of the header: not a region but metadata.
 const METADATA_EVENT: c_int = 1;
 /// Regions that a thread keeps for later ones.
 const POOL: usize = 64;
@@ -52,14 +52,14 @@ fn give_back(region: Box<Region>) {
     });
 }
 
-/// Begins a region, or tells a fact: then `name` is its key and `cat` its value. NULL when nothing is recorded.
+/// Begins a region, or tells metadata: then `name` is its key and `cat` its value. NULL when nothing is recorded.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn initialize_region(name: *const c_char, cat: *const c_char, event_type: c_int) -> *mut Region {
     let Some(table) = session::recording() else { return ptr::null_mut() };
     // SAFETY: the caller passes NULL or C strings.
     let (name, category) = unsafe { (text::bytes(name), text::bytes(cat)) };
     if event_type == METADATA_EVENT {
-        facts::tell(table, name.unwrap_or_default(), Argument::Text(category.unwrap_or_default()));
+        metadata::tell(table, name.unwrap_or_default(), Argument::Text(category.unwrap_or_default()));
         return ptr::null_mut();
     }
     let epoch = front::epoch(table);
@@ -84,7 +84,7 @@ unsafe extern "C" fn finalize_region(data: *mut Region) {
     let end = front::now(span.table);
     if span.is_current() {
         span.put_usage(args);
-        span.tell(Kind::Span, (span.start, end), 0, args);
+        span.tell(EventKind::Span, (span.start, end), 0, args);
     }
     region.profiler = ptr::null_mut();
     // SAFETY: made by `Box::into_raw`, and open until now: nobody else has given it back.

@@ -35,8 +35,8 @@ pub(crate) fn recording() -> Option<&'static Table> {
 
 #[cold]
 fn first_look() -> bool {
-    let said = std::env::var("DFTRACER_ENABLE").unwrap_or_default();
-    let refused = ["0", "false", "no", "off"].iter().any(|word| said.trim().eq_ignore_ascii_case(word));
+    let value = std::env::var("DFTRACER_ENABLE").unwrap_or_default();
+    let refused = ["0", "false", "no", "off"].iter().any(|word| value.trim().eq_ignore_ascii_case(word));
     ANNOTATIONS.store(if refused { REFUSED } else { ALLOWED }, Ordering::Relaxed);
     !refused
 }

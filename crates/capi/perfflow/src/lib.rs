@@ -24,7 +24,7 @@ mod stack;
 use std::ffi::{c_char, c_int};
 
 use weftline::front::c::{pairs, text};
-use weftline::front::{self, Args, Argument, EventHead, Kind, Table};
+use weftline::front::{self, Args, Argument, EventHead, EventKind, Table};
 
 use stack::Frame;
 
@@ -70,14 +70,14 @@ impl<'a> Call<'a> {
         self.pointcut.starts_with(b"around")
     }
 
-    fn tell(&self, kind: Kind, id: u64, args: &Args) {
+    fn tell(&self, kind: EventKind, id: u64, args: &Args) {
         let now = front::now(self.table);
-        let told = EventHead { kind, name: self.name, category: self.category, start: now, end: now, id };
-        front::emit(self.table, &told, args.as_bytes());
+        let head = EventHead { kind, name: self.name, category: self.category, start: now, end: now, id };
+        front::emit(self.table, &head, args.as_bytes());
     }
 
     /// One end of an async span. Besides the id that no other process has, it tells its number in this one.
-    fn tell_async(&self, kind: Kind, id: u64) {
+    fn tell_async(&self, kind: EventKind, id: u64) {
         let mut args = Args::new();
         args.put(text::name(self.table, b"scope"), Argument::Text(self.scope));
         args.put(text::name(self.table, b"id"), Argument::UInt(pairs::number(id)));
@@ -85,12 +85,12 @@ impl<'a> Call<'a> {
     }
 
     /// One end of an arrow between functions.
-    fn tell_flow(&self, kind: Kind) {
-        let id = if kind == Kind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
+    fn tell_flow(&self, kind: EventKind) {
+        let id = if kind == EventKind::FlowStart { pairs::flow_out() } else { pairs::flow_in() };
         let flow = text::name(self.table, b"flow");
         let now = front::now(self.table);
-        let told = EventHead { kind, name: flow, category: flow, start: now, end: now, id };
-        front::emit(self.table, &told, &[]);
+        let head = EventHead { kind, name: flow, category: flow, start: now, end: now, id };
+        front::emit(self.table, &head, &[]);
     }
 }
 
@@ -124,12 +124,12 @@ woven! {
 fn begins(call: &Call<'_>) {
     match (call.is_around(), call.is_async) {
         (true, _) => stack::enter(Frame::begin(call)),
-        (false, true) => call.tell_async(Kind::AsyncBegin, pairs::begin(call.scope)),
-        (false, false) => call.tell(Kind::Begin, 0, &Args::new()),
+        (false, true) => call.tell_async(EventKind::AsyncBegin, pairs::begin(call.scope)),
+        (false, false) => call.tell(EventKind::Begin, 0, &Args::new()),
     }
     match call.flow {
-        b"in" | b"inout" => call.tell_flow(Kind::FlowEnd),
-        b"out" | b"outin" => call.tell_flow(Kind::FlowStart),
+        b"in" | b"inout" => call.tell_flow(EventKind::FlowEnd),
+        b"out" | b"outin" => call.tell_flow(EventKind::FlowStart),
         _ => {}
     }
 }
@@ -137,13 +137,13 @@ fn begins(call: &Call<'_>) {
 /// A function ends.
 fn ends(call: &Call<'_>) {
     match (call.flow, call.is_around()) {
-        (b"outin", _) | (b"in", false) => call.tell_flow(Kind::FlowEnd),
-        (b"inout", _) | (b"out", false) => call.tell_flow(Kind::FlowStart),
+        (b"outin", _) | (b"in", false) => call.tell_flow(EventKind::FlowEnd),
+        (b"inout", _) | (b"out", false) => call.tell_flow(EventKind::FlowStart),
         _ => {}
     }
     match (call.is_around(), call.is_async) {
         (true, _) => stack::leave(call),
-        (false, true) => call.tell_async(Kind::AsyncEnd, pairs::end(call.scope)),
-        (false, false) => call.tell(Kind::End, 0, &Args::new()),
+        (false, true) => call.tell_async(EventKind::AsyncEnd, pairs::end(call.scope)),
+        (false, false) => call.tell(EventKind::End, 0, &Args::new()),
     }
 }

@@ -6,14 +6,14 @@
 use std::cell::RefCell;
 
 use weftline::front::c::{pairs, text};
-use weftline::front::{self, Args, Argument, Kind, OpenSpan, Table};
+use weftline::front::{self, Args, Argument, EventKind, OpenSpan, Table};
 
 use crate::{Call, session};
 
 /// A function that has begun.
 pub(crate) struct Frame {
     span: OpenSpan,
-    told: How,
+    how: How,
 }
 
 /// What was told of its beginning.
@@ -30,7 +30,7 @@ enum How {
 impl Frame {
     /// Tells the beginning, if it is told by itself.
     pub(crate) fn begin(call: &Call<'_>) -> Frame {
-        let told = match (call.is_async, session::is_compact()) {
+        let how = match (call.is_async, session::is_compact()) {
             (true, _) => How::Async(pairs::fresh()),
             (false, true) => How::Compact,
             (false, false) => How::Verbose,
@@ -40,12 +40,12 @@ impl Frame {
             false => front::wanted_usage(table),
         };
         let span = OpenSpan::begin(call.table, front::epoch(call.table), (call.name, call.category), usage);
-        match told {
-            How::Verbose => span.tell(Kind::Begin, (span.start, span.start), 0, &Args::new()),
-            How::Async(id) => call.tell_async(Kind::AsyncBegin, id),
+        match how {
+            How::Verbose => span.tell(EventKind::Begin, (span.start, span.start), 0, &Args::new()),
+            How::Async(id) => call.tell_async(EventKind::AsyncBegin, id),
             How::Compact => {}
         }
-        Frame { span, told }
+        Frame { span, how }
     }
 
     /// Tells the end of a span on the thread's stack.
@@ -60,10 +60,10 @@ impl Frame {
         }
         span.put_usage(&mut args);
         let end = front::now(span.table);
-        match self.told {
-            How::Verbose => span.tell(Kind::End, (end, end), 0, &args),
-            How::Compact => span.tell(Kind::Span, (span.start, end), 0, &args),
-            How::Async(id) => span.tell(Kind::AsyncEnd, (end, end), id, &args),
+        match self.how {
+            How::Verbose => span.tell(EventKind::End, (end, end), 0, &args),
+            How::Compact => span.tell(EventKind::Span, (span.start, end), 0, &args),
+            How::Async(id) => span.tell(EventKind::AsyncEnd, (end, end), id, &args),
         }
     }
 }
@@ -100,8 +100,7 @@ pub(crate) fn leave(call: &Call<'_>) {
         let epoch = front::epoch(call.table);
         // Frames of an earlier recording have names that mean something else now.
         stack.0.retain(|frame| frame.span.epoch == epoch);
-        let is_it =
-            |frame: &Frame| frame.span.name == call.name && matches!(frame.told, How::Async(_)) == call.is_async;
+        let is_it = |frame: &Frame| frame.span.name == call.name && matches!(frame.how, How::Async(_)) == call.is_async;
         let Some(at) = stack.0.iter().rposition(is_it) else { return };
         while stack.0.len() > at + 1 {
             if let Some(frame) = stack.0.pop() {
@@ -109,7 +108,7 @@ pub(crate) fn leave(call: &Call<'_>) {
             }
         }
         match stack.0.pop() {
-            Some(Frame { told: How::Async(id), .. }) => call.tell_async(Kind::AsyncEnd, id),
+            Some(Frame { how: How::Async(id), .. }) => call.tell_async(EventKind::AsyncEnd, id),
             Some(frame) => frame.end(false),
             None => {}
         }

@@ -13,7 +13,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   weft collect --daemon -o runs/night --match '^ffmpeg$|^ffprobe$'
   weft collect --stop -o runs/night
 
-Which processes: several wishes add up; with --pid-dir, --match chooses among the files there. Children of a followed
+Which processes: several options add up; with --pid-dir, --match chooses among the files there. Children of a followed
 process are followed. Without any, the host alone is sampled.";
 
 #[derive(Debug, Clone, Args)]

@@ -70,7 +70,7 @@ fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> 
         stop.stop();
     });
     let host = collector.samples_host();
-    let mut told = Status {
+    let mut status = Status {
         pid: std::process::id(),
         run,
         file: &file,
@@ -80,7 +80,7 @@ fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> 
         ended: None,
     };
     if args.json {
-        tell(&told)?;
+        tell(&status)?;
     } else if !args.quiet {
         let whom = match (host, args.no_host) {
             (true, _) => format!("the host and {mode}"),
@@ -92,8 +92,8 @@ fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> 
     let record = collector.run(&mut say);
     drop(pid_file);
     if args.json {
-        told.ended = Some(&record);
-        tell(&told)?;
+        status.ended = Some(&record);
+        tell(&status)?;
     } else if !args.quiet {
         say(&summary(&record, &file));
     }
@@ -104,9 +104,9 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "weft: {text}");
 }
 
-fn tell(told: &Status<'_>) -> anyhow::Result<()> {
+fn tell(status: &Status<'_>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, told)?;
+    serde_json::to_writer(&mut out, status)?;
     writeln!(out)?;
     Ok(out.flush()?)
 }

@@ -70,14 +70,14 @@ fn settings() -> Vec<Finding> {
     if found.is_empty() {
         return vec![Finding::Good(format!("no defaults are set in {} or the environment", names.join(", ")))];
     }
-    let told = |default: &defaults::Default| {
+    let finding = |default: &defaults::Default| {
         let values: String = default.values.iter().map(|value| format!(" {value}")).collect();
         Finding::Good(format!(
             "weft {} --{}{values} by default, as {} says",
             default.verb, default.option, default.origin
         ))
     };
-    found.iter().map(told).collect()
+    found.iter().map(finding).collect()
 }
 
 fn injected_library() -> Finding {
@@ -94,9 +94,9 @@ fn loads() -> Option<Finding> {
     Some(if output.status.success() && output.stderr.is_empty() {
         Finding::Good("the loader of this system takes it".into())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
-            format!("the loader of this system refuses it: {said}"),
+            format!("the loader of this system refuses it: {stderr}"),
             "build weft on this system or on an older one (docs/build.md)",
         )
     })
@@ -113,9 +113,9 @@ fn trial() -> Option<Finding> {
     Some(if events > 0 {
         Finding::Good("a trial run of /bin/true was traced".into())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
-            format!("a trial run of /bin/true left no events {said}"),
+            format!("a trial run of /bin/true left no events {stderr}"),
             "weft and its library must be of one build: install both anew",
         )
     })
@@ -123,8 +123,8 @@ fn trial() -> Option<Finding> {
 
 fn clock_source() -> Finding {
     match clock::best_kind() {
-        clock::Kind::Tsc => Finding::Good("time is read from the processor's counter".into()),
-        clock::Kind::Monotonic => {
+        clock::ClockKind::Tsc => Finding::Good("time is read from the processor's counter".into()),
+        clock::ClockKind::Monotonic => {
             Finding::Note("the kernel does not trust the processor's counter; events cost about 30 ns more".into())
         }
     }
@@ -170,7 +170,7 @@ fn shared_memory() -> Finding {
 
 /// Memory that killed runs still take.
 fn left_over() -> Vec<Finding> {
-    let told = weftline_drain::live::abandoned().into_iter().map(|left| {
+    let findings = weftline_drain::live::abandoned().into_iter().map(|left| {
         let (size, run, place) = (crate::terminal::bytes(left.bytes), left.run.display(), left.directory.display());
         let remedy = match left.run.is_dir() {
             true => format!("`weft recover {run}` takes in its last events and frees the memory"),
@@ -178,7 +178,7 @@ fn left_over() -> Vec<Finding> {
         };
         Finding::Note(format!("{size} of memory are left of {run}, whose weft was killed; {remedy}"))
     });
-    told.collect()
+    findings.collect()
 }
 
 /// A directory of our own in the current one, gone with what is in it when this goes. Nobody else has had it: it must not exist before.

@@ -28,7 +28,7 @@ pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let run = opening::open(&args.open)?;
-    let told: Vec<Built> = run
+    let built: Vec<Built> = run
         .index()
         .iter()
         .map(|index| Built {
@@ -40,12 +40,12 @@ pub(crate) fn execute(args: &IndexArgs, terminal: Terminal) -> anyhow::Result<Ex
         })
         .collect();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &told)?;
+        serde_json::to_writer_pretty(&mut out, &built)?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let paint = terminal.stdout();
-    for index in &told {
+    for index in &built {
         writeln!(out, "{}  {}", paint.dim("index"), index.directory)?;
         let (rows, bytes) = (terminal::counted(index.rows, "row", "rows"), terminal::bytes(index.bytes));
         let (read, kept) = (terminal::counted(index.files_read as u64, "file", "files"), index.files_kept);

@@ -78,7 +78,7 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
         };
         serde_json::to_writer_pretty(&mut out, &info)?;
         writeln!(out)?;
-        return told_of(run, &totals, &records);
+        return require_events(run, &totals, &records);
     }
     let paint = terminal.stdout();
     let index = index_of(&[run.to_owned()]);
@@ -95,11 +95,11 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
         "{}",
         summary::text(&run.display().to_string(), trace_bytes, &records, (None, None), opening::width(), paint)
     )?;
-    told_of(run, &totals, &records)
+    require_events(run, &totals, &records)
 }
 
 /// All that is known of a run was told; that it holds no events is an error all the same, unless it goes on.
-fn told_of(run: &Path, totals: &RunTotals, records: &[SupervisorRecord]) -> anyhow::Result<()> {
+fn require_events(run: &Path, totals: &RunTotals, records: &[SupervisorRecord]) -> anyhow::Result<()> {
     let unknown = records.is_empty() && rundir::size_of(run) > 0;
     if unknown || totals.open || holds_events(totals, records) {
         return Ok(());

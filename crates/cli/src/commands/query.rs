@@ -11,14 +11,14 @@ use anyhow::Context as _;
 use weftline_query::QueryArgs;
 
 use crate::commands::recover;
-use crate::parts::{self, Part, SQL_PROGRAM, SQL_VARIABLE};
+use crate::parts::{self, Component, SQL_PROGRAM, SQL_VARIABLE};
 use crate::usage::Usage;
 use crate::{opening, rundir};
 
 /// Runs the verb. Returns only when that failed.
 pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
     let program = parts::sql_program().with_context(|| {
-        format!("{SQL_PROGRAM}, which answers queries, is not installed; {} adds it", parts::remedy(Part::Query))
+        format!("{SQL_PROGRAM}, which answers queries, is not installed; {} adds it", parts::remedy(Component::Query))
     })?;
     if let [_] = args.words.as_slice()
         && !args.schema

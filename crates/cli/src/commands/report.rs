@@ -20,7 +20,7 @@ use crate::{opening, rundir};
 /// Runs the verb.
 pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let (question, config) = (question(args), config(args)?);
-    let Answered { run, told, answer, verdict, views } = match answered(args, &question, &config) {
+    let Answered { run, warned, answer, verdict, views } = match answered(args, &question, &config) {
         // Found out only when it was half read: it is gone by now, and the next one is built from the traces.
         Err(error) if is_damaged_index(&error) => answered(args, &question, &config)?,
         other => other?,
@@ -34,7 +34,7 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
         kept::write(path, rundir::size_of(path), &verdict);
     }
     // A page may turn out to be damaged when it is read.
-    if !told {
+    if !warned {
         opening::tell_refused(&run)?;
     }
     let mut report = make::report(&runs, &run, &answer, views, &verdict);
@@ -52,7 +52,7 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
 struct Answered {
     run: Run,
     /// It was said why there is no index.
-    told: bool,
+    warned: bool,
     answer: Summary,
     verdict: Verdict,
     views: Vec<(String, Table)>,
@@ -60,10 +60,10 @@ struct Answered {
 
 fn answered(args: &ReportArgs, question: &Question, config: &Config) -> anyhow::Result<Answered> {
     let run = opening::open(&args.open)?;
-    let told = run.refused().is_some();
+    let warned = run.refused().is_some();
     let (answer, verdict) = pass::report(&run, question, (!args.no_findings).then_some(config))?;
     let views = view_tables(&run, question)?;
-    Ok(Answered { run, told, answer, verdict, views })
+    Ok(Answered { run, warned, answer, verdict, views })
 }
 
 fn is_damaged_index(error: &anyhow::Error) -> bool {

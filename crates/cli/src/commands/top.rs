@@ -19,7 +19,7 @@ use crate::top::draw::draw;
 use crate::top::picture::{Picture, State};
 use crate::top::screen::{self, Screen};
 use crate::top::usage::Sampler;
-use crate::top::view::{View, Wish, keys};
+use crate::top::view::{KeyAction, View, keys};
 
 /// Calls and files are those of so long.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -262,10 +262,10 @@ fn live(args: &TopArgs, watch: &mut Watch, paint: Paint) -> anyhow::Result<ExitC
         let pressed = if input.is_empty() && typed.is_empty() { Vec::new() } else { keys(&mut typed, &input) };
         for key in &pressed {
             match view.press(*key, rows) {
-                Wish::Nothing => {}
-                Wish::Quit => return Ok(ExitCode::SUCCESS),
-                Wish::Interrupted => return Ok(ExitCode::from(130)),
-                Wish::Suspend => screen.aside(signals::stop_self)?,
+                KeyAction::Nothing => {}
+                KeyAction::Quit => return Ok(ExitCode::SUCCESS),
+                KeyAction::Interrupted => return Ok(ExitCode::from(130)),
+                KeyAction::Suspend => screen.aside(signals::stop_self)?,
             }
         }
         if !pressed.is_empty() {

@@ -77,9 +77,9 @@ fn heading(picture: &Picture, view: &View, lines: &mut Lines, paint: Paint) {
         State::Ended => "  ENDED: this is the last picture",
     };
     let paused = if view.paused { "  PAUSED" } else { "" };
-    let told = format!("  {}{state}{paused}", time(picture.elapsed_ns));
-    let name = cut_left(&printable(&picture.run), lines.width.saturating_sub(10 + columns(&told)).max(8));
-    lines.push(&format!("weft top  {name}{told}"), |text| paint.strong(text));
+    let state_text = format!("  {}{state}{paused}", time(picture.elapsed_ns));
+    let name = cut_left(&printable(&picture.run), lines.width.saturating_sub(10 + columns(&state_text)).max(8));
+    lines.push(&format!("weft top  {name}{state_text}"), |text| paint.strong(text));
     let ended = if picture.ended > 0 { format!(", {} ended", count(picture.ended)) } else { String::new() };
     let some = if picture.running == 1 { "process" } else { "processes" };
     let seen = if picture.share_seen < 0.995 {

@@ -48,7 +48,7 @@ pub(crate) enum Key {
 
 /// What a key asks of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum KeyAction {
     Nothing,
     Quit,
     Interrupted,
@@ -57,10 +57,10 @@ pub(crate) enum Wish {
 
 impl View {
     /// Takes a key; `rows` are the processes that could be scrolled through.
-    pub(crate) fn press(&mut self, key: Key, rows: usize) -> Wish {
+    pub(crate) fn press(&mut self, key: Key, rows: usize) -> KeyAction {
         match key {
-            Key::Interrupt => return Wish::Interrupted,
-            Key::Suspend => return Wish::Suspend,
+            Key::Interrupt => return KeyAction::Interrupted,
+            Key::Suspend => return KeyAction::Suspend,
             Key::Escape => {
                 if self.typing || !self.help {
                     self.filter.clear();
@@ -70,7 +70,7 @@ impl View {
             Key::Enter => self.typing = false,
             Key::Backspace if self.typing => drop(self.filter.pop()),
             Key::Char(c) if self.typing => self.filter.push(c),
-            Key::Char('q') if !self.help => return Wish::Quit,
+            Key::Char('q') if !self.help => return KeyAction::Quit,
             Key::Char('q') => self.help = false,
             Key::Char('c') => self.sort = Sort::Cpu,
             Key::Char('m') => self.sort = Sort::Memory,
@@ -92,7 +92,7 @@ impl View {
             Key::Backspace | Key::Char(_) => {}
         }
         self.scroll = self.scroll.min(rows.saturating_sub(1));
-        Wish::Nothing
+        KeyAction::Nothing
     }
 
     /// The processes to show, in their order.
@@ -224,7 +224,7 @@ mod tests {
     fn keys_change_the_view() {
         let mut view = View::default();
         for c in "/cat".chars() {
-            assert_eq!(view.press(Key::Char(c), 5), Wish::Nothing);
+            assert_eq!(view.press(Key::Char(c), 5), KeyAction::Nothing);
         }
         view.press(Key::Backspace, 5);
         assert!(view.typing && view.filter == "ca", "{view:?}");
@@ -235,10 +235,10 @@ mod tests {
         }
         assert_eq!(view, View { sort: Sort::Write, filter: "ca".into(), scroll: 4, ..View::default() });
         view.press(Key::Char('?'), 5);
-        assert_eq!(view.press(Key::Char('q'), 5), Wish::Nothing, "leaves the help first");
-        assert_eq!(view.press(Key::Char('q'), 5), Wish::Quit);
+        assert_eq!(view.press(Key::Char('q'), 5), KeyAction::Nothing, "leaves the help first");
+        assert_eq!(view.press(Key::Char('q'), 5), KeyAction::Quit);
         view.press(Key::Escape, 0);
         assert_eq!((view.filter.as_str(), view.scroll), ("", 0));
-        assert_eq!(view.press(Key::Interrupt, 5), Wish::Interrupted);
+        assert_eq!(view.press(Key::Interrupt, 5), KeyAction::Interrupted);
     }
 }

@@ -129,7 +129,7 @@ fn wrapped(name: &OsStr, program: &Path) -> anyhow::Result<Compiler> {
     let asked = Command::new(name).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let words = asked.with_context(|| format!("cannot start {}", name.display()))?.stdout;
     let words = String::from_utf8_lossy(&words).into_owned();
-    match told(&words) {
+    match version_of(&words) {
         Version::Clang { major, directory } => {
             let beside = [format!("clang-{major}"), "clang".to_owned()];
             let real = beside.iter().find_map(|name| Path::new(&directory?).join(name).canonicalize().ok());
@@ -150,7 +150,7 @@ enum Version<'a> {
 }
 
 /// What `--version` tells.
-fn told(words: &str) -> Version<'_> {
+fn version_of(words: &str) -> Version<'_> {
     // Vendors of other clangs put their name before the word: their LLVM is not that of the release with the number.
     let first = words.lines().next().unwrap_or_default();
     let ours =
@@ -205,7 +205,7 @@ mod tests {
             ("Intel(R) oneAPI DPC++/C++ Compiler 2024.0.0\n", Version::Other),
             ("", Version::Other),
         ] {
-            assert_eq!(told(words), expected, "{words}");
+            assert_eq!(version_of(words), expected, "{words}");
         }
     }
 }

@@ -192,27 +192,27 @@ pub(crate) fn work(words: &[OsString]) -> Work {
 
 /// What a file is to the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum InputKind {
     Code,
     Header,
     Other,
 }
 
-impl Kind {
-    fn of_file(name: &str) -> Kind {
+impl InputKind {
+    fn of_file(name: &str) -> InputKind {
         match Path::new(name).extension().and_then(OsStr::to_str) {
-            Some(end) if CODE.contains(&end) => Kind::Code,
-            Some(end) if HEADERS.contains(&end) => Kind::Header,
-            _ => Kind::Other,
+            Some(end) if CODE.contains(&end) => InputKind::Code,
+            Some(end) if HEADERS.contains(&end) => InputKind::Header,
+            _ => InputKind::Other,
         }
     }
 
-    fn of_language(name: &str) -> Option<Kind> {
+    fn of_language(name: &str) -> Option<InputKind> {
         match name {
             "none" => None,
-            name if LANGUAGES.contains(&name) => Some(Kind::Code),
-            name if name.contains("-header") => Some(Kind::Header),
-            _ => Some(Kind::Other),
+            name if LANGUAGES.contains(&name) => Some(InputKind::Code),
+            name if name.contains("-header") => Some(InputKind::Header),
+            _ => Some(InputKind::Other),
         }
     }
 }
@@ -222,7 +222,7 @@ impl Kind {
 struct Seen {
     only_files: bool,
     /// What `-x` says of the files behind it; `None`: their names tell.
-    language: Option<Kind>,
+    language: Option<InputKind>,
     code: bool,
     /// Files that end in what is linked.
     files: bool,
@@ -233,13 +233,13 @@ struct Seen {
 
 impl Seen {
     fn file(&mut self, name: &str) {
-        let kind = self.language.unwrap_or_else(|| Kind::of_file(name));
-        self.code |= kind == Kind::Code;
-        self.files |= kind != Kind::Header;
+        let kind = self.language.unwrap_or_else(|| InputKind::of_file(name));
+        self.code |= kind == InputKind::Code;
+        self.files |= kind != InputKind::Header;
     }
 
     fn language(&mut self, name: &str) {
-        self.language = Kind::of_language(name);
+        self.language = InputKind::of_language(name);
     }
 
     fn option(&mut self, text: &str) {

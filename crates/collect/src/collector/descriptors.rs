@@ -21,13 +21,13 @@ pub(super) struct DescriptorBudget {
     limit: u64,
     is_full: bool,
     outside: BTreeSet<u32>,
-    told: bool,
+    reported: bool,
 }
 
 impl DescriptorBudget {
     /// `limit` is that of open files.
     pub(super) fn new(limit: u64) -> DescriptorBudget {
-        DescriptorBudget { limit, is_full: false, outside: BTreeSet::new(), told: false }
+        DescriptorBudget { limit, is_full: false, outside: BTreeSet::new(), reported: false }
     }
 
     pub(super) fn limit(&self) -> u64 {
@@ -66,10 +66,10 @@ impl DescriptorBudget {
 
     /// Once, when the first processes were turned away.
     pub(super) fn take_message(&mut self) -> Option<String> {
-        if self.told || self.outside.is_empty() {
+        if self.reported || self.outside.is_empty() {
             return None;
         }
-        self.told = true;
+        self.reported = true;
         let named: Vec<String> = self.outside.iter().take(NAMED).map(u32::to_string).collect();
         let more = match self.outside.len().saturating_sub(NAMED) {
             0 => String::new(),

@@ -14,7 +14,7 @@ impl<C: Clock> Collector<C> {
     pub fn finish(mut self) -> SampleRecord {
         self.look(&self.clock.now());
         if let Some(node) = &mut self.node {
-            node.tell_last_facts(self.clock.now(), &mut self.writer);
+            node.write_last_metadata(self.clock.now(), &mut self.writer);
         }
         let record = self.record_now();
         let kernel = self.kernel_record();

@@ -1,4 +1,4 @@
-//! What is sampled for the node as a whole, and the facts about it that are told once.
+//! What is sampled for the node as a whole, and the metadata of it, which is written once.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::host::HostSampler;
 use crate::node;
 use crate::writer::SampleWriter;
 
-/// How long the end waits for facts that are still being gathered.
-const LAST_WORD: Duration = Duration::from_millis(200);
+/// How long the end waits for metadata that is still being gathered.
+const METADATA_WAIT: Duration = Duration::from_millis(200);
 
-type Members = serde_json::Map<String, serde_json::Value>;
+type Fields = serde_json::Map<String, serde_json::Value>;
 
 /// Samplers of the machine and its devices.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Node {
     energy: EnergySampler,
     devices: Vec<Box<dyn DeviceSampler>>,
     last: ClockReading,
-    facts: Option<Receiver<Members>>,
+    metadata: Option<Receiver<Fields>>,
 }
 
 impl Node {
@@ -34,7 +34,7 @@ impl Node {
             energy: EnergySampler::new(roots),
             devices: GpuSampler::detect(roots),
             last: now,
-            facts: Some(gather_facts(options)),
+            metadata: Some(gather_metadata(options)),
         }
     }
 
@@ -49,38 +49,38 @@ impl Node {
         self.last = now;
     }
 
-    /// Writes the facts once they are there.
+    /// Writes the metadata once it is there.
     pub(super) fn write_metadata(&mut self, at: &ClockReading, writer: &mut SampleWriter) {
-        if let Some(facts) = self.facts.as_ref().and_then(|facts| facts.try_recv().ok()) {
-            writer.host_fact("node", at.real_ns, &facts);
-            self.facts = None;
+        if let Some(metadata) = self.metadata.as_ref().and_then(|metadata| metadata.try_recv().ok()) {
+            writer.host_metadata("node", at.real_ns, &metadata);
+            self.metadata = None;
         }
     }
 
-    /// Writes them at the end, if they come in time.
-    pub(super) fn tell_last_facts(&mut self, now: ClockReading, writer: &mut SampleWriter) {
-        if let Some(facts) = self.facts.take().and_then(|facts| facts.recv_timeout(LAST_WORD).ok()) {
-            writer.host_fact("node", now.real_ns, &facts);
+    /// Writes it at the end, if it comes in time.
+    pub(super) fn write_last_metadata(&mut self, now: ClockReading, writer: &mut SampleWriter) {
+        if let Some(metadata) = self.metadata.take().and_then(|metadata| metadata.recv_timeout(METADATA_WAIT).ok()) {
+            writer.host_metadata("node", now.real_ns, &metadata);
         }
     }
 }
 
-fn gather_facts(options: &Options) -> Receiver<Members> {
+fn gather_metadata(options: &Options) -> Receiver<Fields> {
     let (send, receive) = channel();
     let (roots, peer) = (options.roots.clone(), options.peer.clone());
     let (node, stage) = (options.node.clone(), options.stage.clone());
     let has_peer = peer.is_some();
     let gather = move || {
-        let Ok(serde_json::Value::Object(mut facts)) = serde_json::to_value(node::facts(&roots, peer.as_deref()))
+        let Ok(serde_json::Value::Object(mut metadata)) = serde_json::to_value(node::info(&roots, peer.as_deref()))
         else {
             return;
         };
-        facts.insert("node".into(), node.into());
+        metadata.insert("node".into(), node.into());
         if let Some(stage) = stage {
-            facts.insert("stage".into(), stage.into());
+            metadata.insert("stage".into(), stage.into());
         }
-        // A collector that has ended wants no facts.
-        let _ = send.send(facts);
+        // A collector that has ended wants no metadata.
+        let _ = send.send(metadata);
     };
     if has_peer {
         // The round trip takes its time, and a name server may take longer.

@@ -30,16 +30,16 @@ struct Target {
     _end: Option<OwnedFd>,
     last: ClockReading,
     /// By the kernel's record of its end.
-    told_cpu_ns: Option<u64>,
+    reported_cpu_ns: Option<u64>,
 }
 
 /// Whether the kernel tells of ends. It is asked when the first process is followed.
 #[derive(Debug)]
-enum Hearing {
-    NotYet,
-    Listening(Exits),
+enum ExitRecords {
+    NotAsked,
+    On(Exits),
     /// Nobody wants to know, or the kernel does not tell us.
-    Deaf,
+    Off,
 }
 
 /// All of them.
@@ -52,7 +52,7 @@ pub(super) struct Targets {
     /// How much of command lines is kept.
     arguments: Arguments,
     pub(super) descriptors: DescriptorBudget,
-    exits: Hearing,
+    exits: ExitRecords,
     /// Processes that were followed so far.
     pub(super) followed: u64,
     /// Of those that were gone before the last look, how many the kernel told the CPU time of.
@@ -78,7 +78,7 @@ impl Targets {
             began,
             arguments,
             descriptors,
-            exits: if exits { Hearing::NotYet } else { Hearing::Deaf },
+            exits: if exits { ExitRecords::NotAsked } else { ExitRecords::Off },
             told_ends: 0,
             followed: 0,
             unseen_ends: 0,
@@ -120,11 +120,11 @@ impl Targets {
             // Without it the end is noticed at the next tick.
             let _ = epoll::add(ends, end, EventData::new_u64(data), EventFlags::IN);
         }
-        if matches!(self.exits, Hearing::NotYet) {
-            self.exits = Exits::listen(&self.roots).map_or(Hearing::Deaf, Hearing::Listening);
+        if matches!(self.exits, ExitRecords::NotAsked) {
+            self.exits = Exits::listen(&self.roots).map_or(ExitRecords::Off, ExitRecords::On);
         }
         // A record that is there already is about an earlier process of that number.
-        self.hear();
+        self.take_exits();
         let now = clock.now();
         let start_ns = sampler.identity().start_ns;
         let mut last = now;
@@ -137,7 +137,7 @@ impl Targets {
         writer.introduce(self.introduction(sampler.identity(), now.real_ns));
         sampler.describe(now.real_ns, writer);
         sampler.sample(now.since(&last), writer)?;
-        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, told_cpu_ns: None });
+        self.by_pid.insert(pid, Target { sampler, introduced, _end: end, last: now, reported_cpu_ns: None });
         self.followed += 1;
         self.descriptors.admit(pid);
         Ok(())
@@ -145,7 +145,7 @@ impl Targets {
 
     /// Samples all that were not sampled since `tick`; those that are gone.
     pub(super) fn sample(&mut self, tick: &ClockReading, clock: &impl Clock, writer: &mut SampleWriter) -> Vec<u32> {
-        self.hear();
+        self.take_exits();
         let mut gone = Vec::new();
         let mut renamed = Vec::new();
         for (pid, target) in &mut self.by_pid {
@@ -173,16 +173,16 @@ impl Targets {
 
     /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
     pub(super) fn end(&mut self, pid: u32, now: ClockReading, writer: &mut SampleWriter) {
-        self.hear();
+        self.take_exits();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
         self.descriptors.released();
         let at = now.since(&target.last);
         let seen = target.sampler.sample_last(at, writer).is_ok();
-        let told = target.told_cpu_ns.filter(|_| !seen);
-        if let Some(cpu_ns) = told {
+        let reported = target.reported_cpu_ns.filter(|_| !seen);
+        if let Some(cpu_ns) = reported {
             target.sampler.sample_gone(cpu_ns, at, writer);
         }
-        let unseen_ns = if seen || told.is_some() { 0 } else { at.length_ns() };
+        let unseen_ns = if seen || reported.is_some() { 0 } else { at.length_ns() };
         let totals = target.sampler.last_totals();
         let values = [
             ("unseen_ns", Value::Unsigned(unseen_ns)),
@@ -192,10 +192,10 @@ impl Targets {
             ("bytes_unseen_ns", Value::Unsigned(at.length_ns())),
         ];
         // The kernel tells the CPU time alone: what the process read and wrote meanwhile was not seen.
-        let shown = if told.is_some() { 5 } else { 4 };
+        let shown = if reported.is_some() { 5 } else { 4 };
         writer.counter(Subject::Process(pid), "process", "end", at, &values[..shown]);
         writer.forget(pid);
-        if told.is_some() {
+        if reported.is_some() {
             self.told_ends += 1;
         } else if !seen {
             self.unseen_ends += 1;
@@ -207,12 +207,12 @@ impl Targets {
     }
 
     /// Takes the kernel's records of processes that have ended.
-    fn hear(&mut self) {
-        if let Hearing::Listening(exits) = &mut self.exits {
+    fn take_exits(&mut self) {
+        if let ExitRecords::On(exits) = &mut self.exits {
             let by_pid = &mut self.by_pid;
             exits.take(&mut |exit| {
                 if let Some(target) = by_pid.get_mut(&exit.pid) {
-                    target.told_cpu_ns = Some(exit.cpu_ns);
+                    target.reported_cpu_ns = Some(exit.cpu_ns);
                 }
             });
         }

@@ -45,7 +45,7 @@ const ROUND_NS: i64 = 1_000_000_000;
 const QUIET_ROUND_NS: i64 = 10_000_000_000;
 /// Whom to show of the processes that are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Curiosity {
+pub(super) enum Unfollowed {
     /// Nobody.
     None,
     /// Those whose name or command line may have changed.
@@ -146,13 +146,13 @@ impl Table {
     pub(super) fn look(
         &mut self,
         now_ns: i64,
-        curiosity: Curiosity,
+        unfollowed: Unfollowed,
         followed: &BTreeSet<u32>,
         look: &mut dyn FnMut(&mut Look<'_>),
     ) {
         self.is_new = false;
         self.list_new(now_ns);
-        if curiosity == Curiosity::None {
+        if unfollowed == Unfollowed::None {
             return;
         }
         let passed = now_ns.saturating_sub(self.looked_ns).min(ROUND_NS);
@@ -169,7 +169,7 @@ impl Table {
             if !due || known.inert || followed.contains(pid) {
                 continue;
             }
-            if curiosity == Curiosity::Execs {
+            if unfollowed == Unfollowed::Execs {
                 let clock_ns = known.clock.now_ns();
                 if clock_ns.is_some() && clock_ns == known.shown_at {
                     continue;

@@ -16,7 +16,7 @@ const DEVICE: [(&str, &str, f64); 4] = [
     ("mem_info_vram_used", "memory_used_bytes", 1.0),
     ("mem_info_vram_total", "memory_total_bytes", 1.0),
 ];
-/// Older cards tell the mean power, newer ones the momentary one: the first that exists is taken.
+/// Older cards tell the mean power, newer ones the instantaneous one: the first that exists is taken.
 const SENSORS: [(&str, &str, f64); 4] = [
     ("power1_average", "power_w", 1e-6),
     ("power1_input", "power_w", 1e-6),
@@ -40,7 +40,7 @@ pub(super) struct Card {
     energy: Option<Kept>,
     energy_uj: Option<u64>,
     buffer: Vec<u8>,
-    told: bool,
+    described: bool,
 }
 
 /// The cards of this machine. They are numbered by the kernel, together with those of other makers: `card1`.
@@ -74,7 +74,7 @@ fn card(device: &Path, name: String) -> Option<Card> {
     }
     let model = text(device.join("product_name")).or_else(|| text(device.join("device"))).unwrap_or_default();
     let useful = !meters.is_empty() || energy.is_some();
-    useful.then(|| Card { name, model, meters, energy, energy_uj: None, buffer: Vec::new(), told: false })
+    useful.then(|| Card { name, model, meters, energy, energy_uj: None, buffer: Vec::new(), described: false })
 }
 
 impl DeviceSampler for Card {
@@ -83,8 +83,8 @@ impl DeviceSampler for Card {
     }
 
     fn sample(&mut self, at: Interval, _followed: &dyn Fn(u32) -> bool, sink: &mut dyn Sink) {
-        if !self.told {
-            self.told = true;
+        if !self.described {
+            self.described = true;
             sink.metadata(Subject::Host, &self.name, at.end_ns, &[("model", Value::Text(&self.model))]);
         }
         let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(8);

@@ -22,7 +22,7 @@ struct Card {
     energy_mj: Option<u64>,
     /// The driver's stamp of the last per-process reading.
     seen_us: u64,
-    told: bool,
+    described: bool,
 }
 
 /// All GPUs that the library knows.
@@ -51,7 +51,7 @@ impl Library {
                 uuid: device.uuid().unwrap_or_default(),
                 energy_mj: None,
                 seen_us: 0,
-                told: false,
+                described: false,
             });
         }
         (!cards.is_empty()).then_some(Library { nvml, cards })
@@ -67,8 +67,8 @@ impl DeviceSampler for Library {
         for card in &mut self.cards {
             // A device may fall off the bus and come back.
             let Ok(device) = self.nvml.device_by_index(card.index) else { continue };
-            if !card.told {
-                card.told = true;
+            if !card.described {
+                card.described = true;
                 let values = [("model", Value::Text(&card.model)), ("uuid", Value::Text(&card.uuid))];
                 sink.metadata(Subject::Host, &card.name, at.end_ns, &values);
             }

@@ -294,9 +294,9 @@ fn what_does_not_fit_the_ring_is_counted() {
     let mut dd = Command::new("dd");
     dd.args(["if=/dev/zero", "of=/dev/null", "bs=1"]).arg(format!("count={CALLS}"));
     let Some(seen) = watch(&mut dd, &options, true) else { return };
-    let told = seen.events.len() as u64;
-    assert!(told < 16 << 10 >> 7, "the ring holds about a hundred: {told}");
-    assert!(told + seen.losses.ring_full >= 2 * CALLS, "{told} told, {:?}", seen.losses);
+    let recorded = seen.events.len() as u64;
+    assert!(recorded < 16 << 10 >> 7, "the ring holds about a hundred: {recorded}");
+    assert!(recorded + seen.losses.ring_full >= 2 * CALLS, "{recorded} told, {:?}", seen.losses);
     assert_eq!(seen.losses.table_full, 0);
 }
 
@@ -356,6 +356,10 @@ fn without_permission_one_sentence_says_what_is_missing() {
     };
     command.args(["without_permission_one_sentence_says_what_is_missing", "--nocapture"]).env(UNPRIVILEGED, "1");
     let output = command.current_dir("/").output().expect("runs");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let recorded = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && recorded.contains("1 passed"),
+        "{recorded}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -63,7 +63,7 @@ fn what_is_written_can_be_read() {
     let all = read_run(run.path()).expect("readable").events;
     let identities: Vec<Identity> = all.iter().filter_map(Identity::from_event).collect();
     assert_eq!(identities.iter().map(|identity| (identity.pid, identity.start)).collect::<Vec<_>>(), [(0, 0), (7, 3)]);
-    let node = all.iter().find(|event| event.name == "node").expect("the fact");
+    let node = all.iter().find(|event| event.name == "node").expect("the metadata");
     assert_eq!((node.arg("cores").and_then(weftline_format::Value::as_i64), node.arg("odd")), (Some(2), None));
 }
 

@@ -281,7 +281,7 @@ fn two_collectors_share_a_run() {
 
 /// Everything that cannot work is refused at the start, with a reason.
 #[test]
-fn bad_wishes_are_refused() {
+fn bad_options_are_refused() {
     let run = tempfile::tempdir().expect("a directory");
     let refused = |options: Options| Collector::start(options).expect_err("refused");
     assert!(matches!(refused(options(run.path(), 0, Follow::default())), CollectError::Interval(_)));

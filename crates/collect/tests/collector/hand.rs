@@ -23,7 +23,7 @@ struct Hands {
     now: ClockReading,
     deadlines: Option<Deadlines>,
     /// The deadline up to which `due` was told.
-    told_ns: i64,
+    reported_ns: i64,
     taken: bool,
 }
 
@@ -33,7 +33,7 @@ impl HandClock {
         let real = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as i64;
         let now = ClockReading { steady_ns: 1_000_000_000_000, real_ns: real };
         let due = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event");
-        let hands = Hands { now, deadlines: None, told_ns: 0, taken: true };
+        let hands = Hands { now, deadlines: None, reported_ns: 0, taken: true };
         HandClock { due: Arc::new(due), hands: Arc::new(Mutex::new(hands)) }
     }
 
@@ -48,9 +48,9 @@ impl HandClock {
         hands.now.steady_ns += ns;
         hands.now.real_ns += ns;
         let Some(deadlines) = hands.deadlines else { return };
-        let passed = (hands.now.steady_ns - hands.told_ns) / deadlines.interval_ns;
+        let passed = (hands.now.steady_ns - hands.reported_ns) / deadlines.interval_ns;
         if passed > 0 {
-            hands.told_ns += passed * deadlines.interval_ns;
+            hands.reported_ns += passed * deadlines.interval_ns;
             hands.taken = false;
             rustix::io::write(&*self.due, &(passed as u64).to_ne_bytes()).expect("told");
         }
@@ -79,7 +79,7 @@ impl Clock for HandClock {
 
     fn start(&mut self, interval: Duration) -> std::io::Result<()> {
         let mut hands = self.hands();
-        hands.told_ns = hands.now.steady_ns;
+        hands.reported_ns = hands.now.steady_ns;
         hands.deadlines = Some(Deadlines::new(hands.now.steady_ns, interval));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! GPUs, energy meters and facts of machines, by a stub library and stub trees.
+//! GPUs, energy meters and what machines are, by a stub library and stub trees.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weftline_collect::energy::EnergySampler;
 use weftline_collect::gpu::GpuSampler;
-use weftline_collect::node::facts;
+use weftline_collect::node;
 use weftline_collect::sample::Subject;
 
 use crate::stub::{Memory, Stub, second};
@@ -37,8 +37,8 @@ fn nvidia_by_library() {
     let mut memory = Memory::default();
     let followed = |pid: u32| pid == 4711;
     found[0].sample(second(1), &followed, &mut memory);
-    let fact = memory.facts.iter().find(|fact| fact.name == "gpu0").expect("a fact");
-    assert_eq!((fact.text("model"), fact.text("uuid")), (Some("Stub A"), Some("GPU-a")));
+    let metadata = memory.metadata.iter().find(|metadata| metadata.name == "gpu0").expect("metadata");
+    assert_eq!((metadata.text("model"), metadata.text("uuid")), (Some("Stub A"), Some("GPU-a")));
     let host = |memory: &Memory, name: &str, value: &str| {
         let sample = memory.counters.iter().rev().find(|sample| sample.subject == Subject::Host && sample.name == name);
         sample.and_then(|sample| sample.number(value))
@@ -71,7 +71,7 @@ fn nvidia_by_library() {
     memory = Memory::default();
     found[0].sample(second(2), &|_| true, &mut memory);
     assert_eq!(host(&memory, "gpu0", "energy_uj"), Some(250_000.0));
-    assert!(memory.facts.is_empty(), "facts are told once");
+    assert!(memory.metadata.is_empty(), "metadata is told once");
     let again = of_process(&memory, 4711).expect("still there");
     assert_eq!(
         (again.number("busy_pct"), again.number("memory_used_bytes")),
@@ -210,7 +210,7 @@ fn energy() {
 }
 
 #[test]
-fn facts_of_machines() {
+fn what_machines_are() {
     let info = |model: &str, megahertz: &str| {
         let of = |number: u32, core: u32| {
             format!(
@@ -241,7 +241,7 @@ fn facts_of_machines() {
         for (file, content) in files {
             stub.put(&format!("{cpu}/{file}"), content);
         }
-        let found = facts(&stub.roots(), None);
+        let found = node::info(&stub.roots(), None);
         let frequency = found.cpu_frequency.expect("a frequency");
         assert_eq!((frequency.hz, frequency.source), (hz, source), "{model}");
         assert_eq!(
@@ -260,7 +260,7 @@ fn facts_of_machines() {
     stub.make("sys/class/net/lo");
     stub.put("sys/class/net/bonding_masters", "\n");
     stub.put("proc/device-tree/cpus/cpu@0/clock-frequency", 1_500_000_000_u32.to_be_bytes());
-    let found = facts(&stub.roots(), None);
+    let found = node::info(&stub.roots(), None);
     assert_eq!(
         (found.memory_bytes, found.cores, found.os.as_deref(), found.kernel.as_deref()),
         (Some(1 << 20), 16, Some("Stub 12"), Some("6.1.0"))

@@ -7,7 +7,7 @@ use weftline_collect::cgroup::CgroupSampler;
 use weftline_collect::energy::EnergySampler;
 use weftline_collect::gpu::GpuSampler;
 use weftline_collect::host::HostSampler;
-use weftline_collect::node::facts;
+use weftline_collect::node::info;
 use weftline_collect::process::ProcessSampler;
 
 use crate::stub::{Memory, Stub, second};
@@ -123,7 +123,7 @@ fn sample_everything(stub: &Stub, first: &[(usize, Vec<u8>)], then: &[(usize, Ve
         energy.sample(second(number), &mut memory);
         put(then);
     }
-    let found = facts(&roots, None);
+    let found = info(&roots, None);
     serde_json::to_string(&found).expect("JSON");
     for (file, _) in first.iter().chain(then) {
         plain(stub, FILES[*file]);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weftline_collect::cgroup::CgroupSampler;
-use weftline_collect::node::facts;
+use weftline_collect::node::info;
 use weftline_collect::process::ProcessSampler;
 use weftline_collect::roots::Roots;
 use weftline_collect::sample::Interval;
@@ -103,7 +103,7 @@ fn own_group() {
 #[test]
 fn own_machine() {
     let roots = Roots::default();
-    let found = facts(&roots, None);
+    let found = info(&roots, None);
     let cores = std::thread::available_parallelism().expect("known").get();
     assert!(found.cores as usize >= cores);
     let frequency = found.cpu_frequency.expect("a frequency");

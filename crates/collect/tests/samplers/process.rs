@@ -50,9 +50,9 @@ fn identity() {
     assert_eq!((container.runtime, container.id.len()), ("docker", 64));
     let mut memory = Memory::default();
     sampler.describe(5, &mut memory);
-    let fact = &memory.facts[0];
+    let metadata = &memory.metadata[0];
     assert_eq!(
-        (fact.text("comm"), fact.text("command"), fact.text("runtime")),
+        (metadata.text("comm"), metadata.text("command"), metadata.text("runtime")),
         (Some("a (b) c"), Some("/bin/a b --x="), Some("docker"))
     );
     let gone = ProcessSampler::open(&stub.roots(), 1).expect_err("no process");
@@ -140,7 +140,7 @@ fn threads_that_come_and_go() {
     stub.put("proc/4711/stat", stat("x", 50, 5, 4000));
     sampler.sample(second(5), &mut memory).expect("sampled");
     assert_eq!(sampler.last_totals().cpu_ns, 550_000_000);
-    assert!(memory.facts.iter().any(|fact| fact.text("comm") == Some("x")), "an exec is told of");
+    assert!(memory.metadata.iter().any(|metadata| metadata.text("comm") == Some("x")), "an exec is told of");
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) struct Sample {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) counters: Vec<Sample>,
-    pub(crate) facts: Vec<Sample>,
+    pub(crate) metadata: Vec<Sample>,
 }
 
 fn kept(values: Values<'_>) -> Vec<(String, Kept)> {
@@ -104,7 +104,13 @@ impl Sink for Memory {
 
     fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>) {
         let at = Interval { start_ns: at_ns, end_ns: at_ns };
-        self.facts.push(Sample { subject, category: String::new(), name: name.to_owned(), at, values: kept(values) });
+        self.metadata.push(Sample {
+            subject,
+            category: String::new(),
+            name: name.to_owned(),
+            at,
+            values: kept(values),
+        });
     }
 }
 

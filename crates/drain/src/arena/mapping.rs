@@ -107,7 +107,7 @@ pub(super) fn reserve(path: &Path, length: usize) -> io::Result<File> {
 
 /// What a new control page says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ControlFacts {
+pub(crate) struct ControlSettings {
     pub clock: u32,
     pub options: u32,
     pub max_pieces: u32,
@@ -119,7 +119,7 @@ pub(crate) struct ControlFacts {
 pub(crate) struct ControlPage(Mapping);
 
 impl ControlPage {
-    pub(crate) fn create(path: &Path, facts: ControlFacts) -> io::Result<ControlPage> {
+    pub(crate) fn create(path: &Path, settings: ControlSettings) -> io::Result<ControlPage> {
         let file = reserve(path, CONTROL_SIZE)?;
         // The one file that is for all users of a shared run; whoever writes nonsense into it harms the others' recording only.
         if path.parent().is_some_and(is_shared) {
@@ -131,11 +131,11 @@ impl ControlPage {
         unsafe {
             (*page).magic = CONTROL_MAGIC;
             (*page).version = LAYOUT_VERSION;
-            (*page).clock = facts.clock;
-            (*page).options = facts.options;
-            (*page).max_pieces = facts.max_pieces;
-            (*page).wait_limit = facts.wait_limit;
-            (*page).run_id = facts.run_id;
+            (*page).clock = settings.clock;
+            (*page).options = settings.options;
+            (*page).max_pieces = settings.max_pieces;
+            (*page).wait_limit = settings.wait_limit;
+            (*page).run_id = settings.run_id;
             // Until a supervisor says how much there is.
             (*page).room = AtomicI64::new(i64::MAX / 2);
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use weftline_recorder::layout::{ARENA_MAGIC, LAYOUT_VERSION, PIECE_SIZE};
 
 use super::mapping::Mapping;
-use super::{Arena, Records, SegmentAt, SegmentFacts, SlotEnd, SlotFacts};
+use super::{Arena, Records, SegmentAt, SegmentInfo, SlotEnd, SlotInfo};
 use crate::procfs::Host;
 use crate::watch;
 
@@ -44,8 +44,8 @@ impl ArenaView {
         self.0.used_segments()
     }
 
-    pub(crate) fn segment_facts(&self, at: SegmentAt) -> Option<SegmentFacts> {
-        self.0.segment_facts(at)
+    pub(crate) fn segment_info(&self, at: SegmentAt) -> Option<SegmentInfo> {
+        self.0.segment_info(at)
     }
 
     pub(crate) fn records(&self, at: SegmentAt) -> Option<Records<'_>> {
@@ -60,8 +60,8 @@ impl ArenaView {
         self.0.slot_state(index)
     }
 
-    pub(crate) fn slot_facts(&self, index: u32) -> SlotFacts {
-        self.0.slot_facts(index)
+    pub(crate) fn slot_info(&self, index: u32) -> SlotInfo {
+        self.0.slot_info(index)
     }
 
     pub(crate) fn slot_end(&self, index: u32) -> Option<SlotEnd> {

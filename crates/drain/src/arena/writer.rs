@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weftline_calls::Call;
-use weftline_recorder::annotation::{Event, EventHead, Kind};
+use weftline_recorder::annotation::{Event, EventHead, EventKind};
 use weftline_recorder::handover::{self, Segment as _};
 use weftline_recorder::layout::{KernelIo, Loss, NO_OFFSET, POOL_SLOTS, ProcessSlot, Record, piece_use, pool_state};
 use weftline_recorder::process::slot::{self, Birth, End};
 use weftline_recorder::thread::{self, Fields, Owner};
 use weftline_recorder::{clock, names, sys};
 
-use super::{Arena, ControlPage, RecordFacts, SegmentAt};
+use super::{Arena, ControlPage, RecordCopy, SegmentAt};
 
 /// A pid that no process has.
 pub(crate) const NOBODY: u32 = 4_000_000_000;
@@ -95,7 +95,7 @@ impl Program {
 
     /// Reserves a slot for a child that is about to be forked; the child's pid once the parent knows it.
     pub(crate) fn reserve_slot(&self, child: u32) {
-        let slot = claim(&self.arena, self.arena.slot_facts(self.slot).birth.pid);
+        let slot = claim(&self.arena, self.arena.slot_info(self.slot).birth.pid);
         // SAFETY: a slot in mapped memory; the field is atomic.
         unsafe { (*self.arena.slot(slot).expect("inside the arena")).pid_outside.store(child, Ordering::Relaxed) };
     }
@@ -137,7 +137,7 @@ impl Program {
 
     /// The directory it was started in.
     pub(crate) fn cwd(&self) -> u32 {
-        self.arena.slot_facts(self.slot).birth.cwd
+        self.arena.slot_info(self.slot).birth.cwd
     }
 
     /// Takes `count` records in a row for a thread, from another segment when they do not fit.
@@ -154,8 +154,8 @@ impl Program {
     }
 
     /// Records one event of a thread.
-    pub(crate) fn record(&mut self, tid: u32, record: &RecordFacts) {
-        let RecordFacts { head, path, start, end, fd, detail, size, ret, offset, extra } = *record;
+    pub(crate) fn record(&mut self, tid: u32, record: &RecordCopy) {
+        let RecordCopy { head, path, start, end, fd, detail, size, ret, offset, extra } = *record;
         let place = self.slots(tid, 1);
         let fields = Fields { flags: 0, path, fd, size, ret, offset, detail, extra };
         // SAFETY: `slots` gave the record to us alone.
@@ -163,14 +163,14 @@ impl Program {
     }
 
     /// Records one annotation, as much of it as `told` says.
-    pub(crate) fn annotate(&mut self, tid: u32, annotation: &Annotation<'_>, told: Completeness) {
+    pub(crate) fn annotate(&mut self, tid: u32, annotation: &Annotation<'_>, completeness: Completeness) {
         let Annotation { kind, flags, name, category, start, end, id, payload } = *annotation;
         let first = self.slots(tid, thread::annotation_records(payload.len()));
         let event = Event::new(&EventHead { kind, name, category, start, end, id }, payload);
         // SAFETY: `slots` gave these records to us alone.
         unsafe {
             thread::continue_annotation(first, payload);
-            if told == Completeness::Whole {
+            if completeness == Completeness::Whole {
                 thread::begin_annotation(first, &event, payload, flags);
             }
         }
@@ -183,7 +183,7 @@ impl Program {
 
     /// Records that fit into the thread's segment.
     pub(crate) fn room(&self, tid: u32) -> u32 {
-        let taken = self.current.get(&tid).and_then(|at| self.arena.segment_facts(*at)).map_or(0, |facts| facts.taken);
+        let taken = self.current.get(&tid).and_then(|at| self.arena.segment_info(*at)).map_or(0, |info| info.taken);
         super::RECORDS_PER_SEGMENT - taken
     }
 
@@ -225,7 +225,7 @@ impl Program {
 /// An annotation to record.
 #[derive(Clone, Copy)]
 pub(crate) struct Annotation<'p> {
-    pub kind: Kind,
+    pub kind: EventKind,
     pub flags: u32,
     pub name: u32,
     pub category: u32,
@@ -244,10 +244,10 @@ pub(crate) enum Completeness {
 }
 
 /// A call that took a moment just now.
-pub(crate) fn call(call: Call) -> RecordFacts {
+pub(crate) fn call(call: Call) -> RecordCopy {
     let start = clock::ticks();
     let head = u32::from(call as u16);
-    RecordFacts {
+    RecordCopy {
         head,
         path: 0,
         start,

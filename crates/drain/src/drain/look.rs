@@ -56,7 +56,7 @@ impl Drain {
                     // Its generation may still be that of the image before.
                     process_state::CLAIMED => true,
                     _ => {
-                        let generation = arena.slot_facts(slot).generation;
+                        let generation = arena.slot_info(slot).generation;
                         !self.watched.contains_key(&ImageKey { arena: arena.number(), slot, generation })
                     }
                 };
@@ -81,7 +81,7 @@ impl Drain {
 
     /// Whether a slot that is only reserved may still be taken; frees it if not.
     fn child_may_come(&self, arena: &Arena, slot: u32, waited: Duration) -> bool {
-        let (claimer, child) = (arena.slot_facts(slot).birth.ppid, arena.pid_outside(slot));
+        let (claimer, child) = (arena.slot_info(slot).birth.ppid, arena.pid_outside(slot));
         let may_come =
             waited < CHILD_PATIENCE || [claimer, child].iter().any(|pid| *pid != 0 && procfs::stat(*pid).is_some());
         if !may_come {
@@ -91,17 +91,17 @@ impl Drain {
     }
 
     fn add_image(&mut self, arena: &Arc<Arena>, slot: u32, now: Instant) {
-        let generation = arena.slot_facts(slot).generation;
+        let generation = arena.slot_info(slot).generation;
         // A program that moves its slot to and fro stays what it is: jobs for it may be under way.
         if self.watched.contains_key(&ImageKey { arena: arena.number(), slot, generation }) {
             return;
         }
         let timeline = self.live.clock.timeline();
         let host = &self.live.host;
-        let facts = arena.slot_facts(slot);
-        let process = (facts.birth.pid, facts.birth.pid_namespace);
+        let info = arena.slot_info(slot);
+        let process = (info.birth.pid, info.birth.pid_namespace);
         // An image that was gone before we looked has the start of the one before its exec, if we saw that.
-        let earlier = self.starts.get(&process).copied().filter(|_| facts.birth.parent_slot == 0);
+        let earlier = self.starts.get(&process).copied().filter(|_| info.birth.parent_slot == 0);
         let start = start_of(arena, slot, host).or(earlier);
         let image = Arc::new(Image::read(arena, slot, host, &timeline, start, self.live.arguments));
         if self.starts.len() >= MOST_STARTS {
@@ -125,16 +125,16 @@ impl Drain {
                 bits &= bits - 1;
                 let taken = known.taken(at);
                 if *taken >> at.index & 1 == 0
-                    && let Some(facts) = arena.segment_facts(at)
+                    && let Some(info) = arena.segment_info(at)
                     && let Some(watched) = self.watched.get_mut(&ImageKey {
                         arena: arena.number(),
-                        slot: facts.slot,
-                        generation: facts.generation,
+                        slot: info.slot,
+                        generation: info.generation,
                     })
                 {
                     *taken |= 1 << at.index;
                     watched.waiting.push(at);
-                    watched.waiting_records += facts.taken;
+                    watched.waiting_records += info.taken;
                     any = true;
                 }
             }
@@ -166,22 +166,22 @@ impl Drain {
     /// Takes the segments of threads that ended without a word (killed by the kernel, or by a raw system call).
     fn take_from_ended_threads(&mut self, arena: &Arc<Arena>, now: Instant) {
         let known = self.known.entry(arena.number()).or_default();
-        if known.next_thread_look.is_some_and(|moment| now < moment) {
+        if known.next_thread_look.is_some_and(|due| now < due) {
             return;
         }
         known.next_thread_look = Some(now + THREAD_LOOK);
         for at in arena.used_segments() {
             let taken = known.taken(at);
-            let Some(facts) = arena.segment_facts(at) else { continue };
-            let key = ImageKey { arena: arena.number(), slot: facts.slot, generation: facts.generation };
+            let Some(info) = arena.segment_info(at) else { continue };
+            let key = ImageKey { arena: arena.number(), slot: info.slot, generation: info.generation };
             if *taken >> at.index & 1 == 0
-                && facts.state == segment_state::ACTIVE
+                && info.state == segment_state::ACTIVE
                 && let Some(watched) = self.watched.get_mut(&key)
-                && watched.has_lost_thread(&self.live.host, facts.tid)
+                && watched.has_lost_thread(&self.live.host, info.tid)
             {
                 *taken |= 1 << at.index;
                 watched.waiting.push(at);
-                watched.waiting_records += facts.taken;
+                watched.waiting_records += info.taken;
             }
         }
     }
@@ -190,18 +190,18 @@ impl Drain {
     fn give_out(&mut self, key: ImageKey, last: bool) {
         let Some(watched) = self.watched.get_mut(&key) else { return };
         let arena = &watched.image.arena;
-        let sequence = |at: &SegmentAt| arena.segment_facts(*at).map_or(0, |facts| facts.sequence);
+        let sequence = |at: &SegmentAt| arena.segment_info(*at).map_or(0, |info| info.sequence);
         watched.waiting.sort_by_key(sequence);
         let (mut records, mut segments) = (0, Vec::new());
         while !watched.waiting.is_empty() && (last || records < BATCH_RECORDS) {
             let at = watched.waiting.remove(0);
-            let Some(facts) = arena.segment_facts(at) else { continue };
-            records += facts.taken;
-            let before = watched.tails.remove(&facts.tid).unwrap_or_default();
+            let Some(info) = arena.segment_info(at) else { continue };
+            records += info.taken;
+            let before = watched.tails.remove(&info.tid).unwrap_or_default();
             if watched.tails.len() >= MOST_TAILS {
                 watched.tails.clear();
             }
-            watched.tails.insert(facts.tid, tail_of(arena, at, facts.taken));
+            watched.tails.insert(info.tid, tail_of(arena, at, info.taken));
             segments.push((at, before));
         }
         watched.waiting_records = watched.waiting_records.saturating_sub(records);
@@ -240,15 +240,15 @@ impl Drain {
         // taken on behalf of another: its records are out of reach until that job is settled, at the next look.
         let mut out_of_reach = false;
         for at in arena.used_segments() {
-            let Some(facts) = arena.segment_facts(at) else { continue };
-            if (facts.slot, facts.generation) != (key.slot, key.generation) || facts.state == segment_state::FREE {
+            let Some(info) = arena.segment_info(at) else { continue };
+            if (info.slot, info.generation) != (key.slot, key.generation) || info.state == segment_state::FREE {
                 continue;
             }
             let taken = known.taken(at);
             if *taken >> at.index & 1 == 0 {
                 *taken |= 1 << at.index;
                 watched.waiting.push(at);
-                watched.waiting_records += facts.taken;
+                watched.waiting_records += info.taken;
             } else if !watched.waiting.contains(&at) {
                 out_of_reach = true;
             }
@@ -335,7 +335,7 @@ impl Drain {
         self.spans.merge_totals(&std::mem::take(&mut entry.spans));
         entry.files = Vec::new();
         let own =
-            (watched.image.facts.birth.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.facts.born_boot);
+            (watched.image.info.birth.pid, watched.pid(&self.live.host).unwrap_or(0), watched.image.info.born_boot);
         let arena = Arc::clone(&watched.image.arena);
         self.watched.remove(&done.key);
         self.keep(entry);

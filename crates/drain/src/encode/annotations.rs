@@ -13,10 +13,10 @@ use weftline_format::event::Value;
 use weftline_format::identity::CATEGORY;
 use weftline_format::line::LineBuf;
 use weftline_format::text::from_bytes;
-use weftline_recorder::annotation::{self, Argument, CONTINUED, INLINE, Kind, MAX_PAYLOAD, PER_RECORD, Usage};
+use weftline_recorder::annotation::{self, Argument, CONTINUED, EventKind, INLINE, MAX_PAYLOAD, PER_RECORD, Usage};
 
 use super::{Encoder, IdHasher, NAMES_MAX, made_up_id};
-use crate::arena::{Arena, RecordFacts};
+use crate::arena::{Arena, RecordCopy};
 use crate::timeline::Timeline;
 use crate::totals::{SpanSum, SpanSums};
 
@@ -178,9 +178,9 @@ impl Annotations {
     }
 
     /// Takes the payload of an annotation, which goes on in the records `behind` it; how many of them. Nothing when it is damaged.
-    pub(super) fn gather(&mut self, record: &RecordFacts, behind: impl Fn(u32) -> Option<RecordFacts>) -> Option<u32> {
+    pub(super) fn gather(&mut self, record: &RecordCopy, behind: impl Fn(u32) -> Option<RecordCopy>) -> Option<u32> {
         let length = record.detail as usize;
-        if Kind::of_head(record.head).is_none() || length > MAX_PAYLOAD {
+        if EventKind::of_head(record.head).is_none() || length > MAX_PAYLOAD {
             return None;
         }
         let from = self.payloads.len();
@@ -219,15 +219,15 @@ impl Annotations {
     }
 
     /// Name and category of an annotation.
-    fn heading(&mut self, arena: &Arena, kind: Kind, record: &RecordFacts) -> (u32, u32) {
+    fn heading(&mut self, arena: &Arena, kind: EventKind, record: &RecordCopy) -> (u32, u32) {
         // An end without a name ends whatever is open; one with a name or a category ends only what has the same.
-        let no_name = if kind == Kind::End { EMPTY } else { LOST };
+        let no_name = if kind == EventKind::End { EMPTY } else { LOST };
         let name = self.texts.place(arena, record.path).unwrap_or(no_name);
         let no_category = if name == EMPTY { EMPTY } else { APP };
         let category = match self.texts.place(arena, record.fd.cast_unsigned()).unwrap_or(EMPTY) {
             EMPTY => no_category,
-            // Only the drain itself tells facts of this category.
-            category if kind == Kind::Meta && self.texts.get(category) == CATEGORY => APP,
+            // Only the drain itself tells metadata of this category.
+            category if kind == EventKind::Meta && self.texts.get(category) == CATEGORY => APP,
             category => category,
         };
         (name, category)
@@ -319,7 +319,7 @@ fn usage(from: &Usage, to: &Usage) -> [u64; 8] {
 }
 
 /// The bytes of a record that continues a payload: all but its head.
-fn payload_of(record: &RecordFacts) -> [u8; PER_RECORD] {
+fn payload_of(record: &RecordCopy) -> [u8; PER_RECORD] {
     let mut bytes = [0; PER_RECORD];
     let mut at = 0;
     let mut put = |word: &[u8]| {
@@ -345,69 +345,69 @@ impl Encoder {
     pub(super) fn annotation(
         &mut self,
         arena: &Arena,
-        record: &RecordFacts,
+        record: &RecordCopy,
         number: usize,
         pid: u32,
         tid: u32,
         crossing: bool,
         timeline: &Timeline,
     ) {
-        let Some(kind) = Kind::of_head(record.head) else { return };
-        let (start, end) = self.told.given_times(number).unwrap_or_else(|| {
+        let Some(kind) = EventKind::of_head(record.head) else { return };
+        let (start, end) = self.annotations.given_times(number).unwrap_or_else(|| {
             let start = timeline.at(record.start);
             (start, timeline.at(record.end).max(start))
         });
-        let (name_at, category_at) = self.told.heading(arena, kind, record);
+        let (name_at, category_at) = self.annotations.heading(arena, kind, record);
         self.cover(start, end);
         self.sum_up_span(kind, (name_at, category_at), start, end);
 
-        let (lines, texts) = (&mut self.lines, &self.told.texts);
+        let (lines, texts) = (&mut self.lines, &self.annotations.texts);
         let (name, category) = (texts.get(name_at), texts.get(category_at));
         let given = record.extra;
         let mut pair = None;
         match kind {
-            Kind::Span if !crossing => lines.complete(name, category, pid, tid, start, end),
-            Kind::Span | Kind::AsyncSpan => {
+            EventKind::Span if !crossing => lines.complete(name, category, pid, tid, start, end),
+            EventKind::Span | EventKind::AsyncSpan => {
                 let id = if given == 0 { made_up_id(start, pid, tid) } else { given };
                 pair = Some(id);
                 lines.async_begin(name, category, pid, tid, start, id)
             }
-            Kind::Begin => lines.begin(name, category, pid, tid, start),
-            Kind::End => lines.end(name, category, pid, tid, start),
-            Kind::AsyncBegin => lines.async_begin(name, category, pid, tid, start, given),
-            Kind::AsyncEnd => lines.async_end(name, category, pid, tid, start, given),
-            Kind::AsyncInstant => lines.async_instant(name, category, pid, tid, start, given),
-            Kind::Instant => lines.instant(name, category, pid, tid, start),
-            Kind::Counter => lines.counter(name, category, pid, tid, start),
-            Kind::Meta => lines.metadata_at(name, category, pid, tid, start),
-            Kind::FlowStart => lines.flow_start(name, category, pid, tid, start, given),
-            Kind::FlowStep => lines.flow_step(name, category, pid, tid, start, given),
-            Kind::FlowEnd => lines.flow_end(name, category, pid, tid, start, given),
+            EventKind::Begin => lines.begin(name, category, pid, tid, start),
+            EventKind::End => lines.end(name, category, pid, tid, start),
+            EventKind::AsyncBegin => lines.async_begin(name, category, pid, tid, start, given),
+            EventKind::AsyncEnd => lines.async_end(name, category, pid, tid, start, given),
+            EventKind::AsyncInstant => lines.async_instant(name, category, pid, tid, start, given),
+            EventKind::Instant => lines.instant(name, category, pid, tid, start),
+            EventKind::Counter => lines.counter(name, category, pid, tid, start),
+            EventKind::Meta => lines.metadata_at(name, category, pid, tid, start),
+            EventKind::FlowStart => lines.flow_start(name, category, pid, tid, start, given),
+            EventKind::FlowStep => lines.flow_step(name, category, pid, tid, start, given),
+            EventKind::FlowEnd => lines.flow_end(name, category, pid, tid, start, given),
         };
         let took = |ticks: u64| timeline.at(record.end) - timeline.at(record.end.saturating_sub(ticks));
-        self.told.write_arguments(lines, arena, number, took);
+        self.annotations.write_arguments(lines, arena, number, took);
         lines.finish();
-        if kind == Kind::Meta {
-            self.facts.metadata += 1;
+        if kind == EventKind::Meta {
+            self.stats.metadata += 1;
             return;
         }
-        self.facts.events += 1;
+        self.stats.events += 1;
         if let Some(id) = pair {
-            let texts = &self.told.texts;
+            let texts = &self.annotations.texts;
             lines.async_end(texts.get(name_at), texts.get(category_at), pid, tid, end, id).finish();
-            self.facts.events += 1;
+            self.stats.events += 1;
         }
     }
 
-    fn sum_up_span(&mut self, kind: Kind, (name, category): (u32, u32), start: i64, end: i64) {
+    fn sum_up_span(&mut self, kind: EventKind, (name, category): (u32, u32), start: i64, end: i64) {
         if name == EMPTY {
             return;
         }
-        let texts = &mut self.told.texts;
+        let texts = &mut self.annotations.texts;
         match kind {
-            Kind::Span | Kind::AsyncSpan => texts.sum(name, category).add(end - start),
-            Kind::Begin | Kind::AsyncBegin => texts.sum(name, category).open(start),
-            Kind::End | Kind::AsyncEnd => texts.sum(name, category).close(start),
+            EventKind::Span | EventKind::AsyncSpan => texts.sum(name, category).add(end - start),
+            EventKind::Begin | EventKind::AsyncBegin => texts.sum(name, category).open(start),
+            EventKind::End | EventKind::AsyncEnd => texts.sum(name, category).close(start),
             _ => {}
         }
     }

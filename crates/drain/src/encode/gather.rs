@@ -3,7 +3,7 @@
 use weftline_recorder::annotation::{ANNOTATION, CONTINUED, SKIPPED};
 
 use super::Encoder;
-use crate::arena::{Arena, RecordFacts, SegmentAt, SegmentFacts};
+use crate::arena::{Arena, RecordCopy, SegmentAt, SegmentInfo};
 use crate::image::Image;
 use crate::procfs;
 
@@ -16,20 +16,20 @@ impl Encoder {
         image: &Image,
         at: SegmentAt,
         index: u32,
-        facts: &SegmentFacts,
+        info: &SegmentInfo,
         dead: bool,
-        found: Option<RecordFacts>,
-        records: &mut Vec<RecordFacts>,
+        found: Option<RecordCopy>,
+        records: &mut Vec<RecordCopy>,
     ) -> u32 {
-        let late = || (!dead).then(|| self.late_record(image, at, index, facts.tid)).flatten();
+        let late = || (!dead).then(|| self.late_record(image, at, index, info.tid)).flatten();
         let Some(record) = found.or_else(late) else { return 1 };
         if record.head & ANNOTATION == 0 {
             records.push(record);
             return 1;
         }
         let stored = image.arena.records(at);
-        let behind = |place| stored?.get(index + 1 + place).filter(|_| index + 1 + place < facts.taken);
-        match self.told.gather(&record, behind) {
+        let behind = |place| stored?.get(index + 1 + place).filter(|_| index + 1 + place < info.taken);
+        match self.annotations.gather(&record, behind) {
             Some(more) => {
                 records.push(record);
                 1 + more
@@ -44,7 +44,7 @@ impl Encoder {
 
     /// A record of a living process that is not there yet.
     #[cold]
-    fn late_record(&mut self, image: &Image, at: SegmentAt, index: u32, tid: u32) -> Option<RecordFacts> {
+    fn late_record(&mut self, image: &Image, at: SegmentAt, index: u32, tid: u32) -> Option<RecordCopy> {
         // The slots of an annotation are taken together: one that stays empty stands for all.
         let follows = index > 0 && self.late == Some((at, index - 1));
         // One or two in a segment, from threads that are in a signal handler. A program can leave gaps everywhere, and must not hold up the drain.
@@ -74,7 +74,7 @@ pub(super) fn means_nothing(head: u32) -> bool {
 /// A record that its thread began before a signal handler filled and closed the segment: it is finished as soon as the
 /// handler returns. One that jumped away instead never returns, so the wait is short.
 #[cold]
-fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
+fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordCopy> {
     (0..20).find_map(|_| {
         weftline_recorder::sys::nap(50_000);
         arena.record(at, index)
@@ -84,11 +84,11 @@ fn wait_for(arena: &Arena, at: SegmentAt, index: u32) -> Option<RecordFacts> {
 /// Whether the thread is gone. In another pid namespace thread ids cannot be compared: then it counts as there, and its record as lost.
 #[cold]
 fn thread_is_gone(image: &Image, tid: u32) -> bool {
-    let same_namespace = procfs::pid_namespace("self") == Some(image.facts.birth.pid_namespace);
+    let same_namespace = procfs::pid_namespace("self") == Some(image.info.birth.pid_namespace);
     // A thread that is being killed stays visible for a moment.
     same_namespace
         && (0..20).any(|_| {
-            let gone = !procfs::has_thread(image.facts.birth.pid, tid);
+            let gone = !procfs::has_thread(image.info.birth.pid, tid);
             if !gone {
                 weftline_recorder::sys::nap(1_000_000);
             }

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use weftline_calls::{CALLS, CallInfo, Operation, Shape};
 use weftline_recorder::elf::VERDICT_NAMES;
 
-use crate::arena::RecordFacts;
+use crate::arena::RecordCopy;
 
 /// A call, and what its record's fields mean beyond what the table says.
-pub(crate) struct Kind {
+pub(crate) struct CallKind {
     pub call: CallInfo,
     /// The category of its events.
     pub category: &'static str,
@@ -48,17 +48,17 @@ impl Role {
     }
 }
 
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    CALLS.iter().map(|call| Kind { call: *call, category: call.category(), role: Role::of(call) }).collect()
+static KINDS: LazyLock<Vec<CallKind>> = LazyLock::new(|| {
+    CALLS.iter().map(|call| CallKind { call: *call, category: call.category(), role: Role::of(call) }).collect()
 });
 
 #[inline]
-pub(crate) fn kind_of(head: u32) -> Option<&'static Kind> {
+pub(crate) fn kind_of(head: u32) -> Option<&'static CallKind> {
     KINDS.get((head & 0xFFFF) as usize).filter(|kind| !kind.call.name.is_empty())
 }
 
 /// Why the program that a call starts cannot be traced, if so.
-pub(crate) fn untraced_reason(kind: &Kind, record: &RecordFacts) -> Option<&'static str> {
+pub(crate) fn untraced_reason(kind: &CallKind, record: &RecordCopy) -> Option<&'static str> {
     if !matches!(kind.role, Role::Exec | Role::Spawn) || record.detail == 0 {
         return None;
     }

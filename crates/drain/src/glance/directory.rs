@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use serde::Deserialize;
 use weftline_format::files;
 use weftline_format::secrets::Arguments;
-use weftline_recorder::clock::Kind;
+use weftline_recorder::clock::ClockKind;
 use weftline_recorder::layout::{LOSS_NAMES, options, pool_state};
 
 use super::reader::Reader;
@@ -43,7 +43,7 @@ impl Watching {
     /// Maps its control page; nothing when it is of another version.
     pub(super) fn open(path: &Path) -> io::Result<Option<Watching>> {
         let Some(control) = ControlPage::open_to_look(&path.join("ctl"))? else { return Ok(None) };
-        let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
+        let kind = if control.get().clock == ClockKind::Tsc as u32 { ClockKind::Tsc } else { ClockKind::Monotonic };
         let clock = Clock::watch(&path.join("clock"), kind);
         // Settings that cannot be read may have forbidden them.
         let arguments = Settings::read(path).map_or(Arguments::Omitted, |settings| settings.arguments);

@@ -11,7 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use weftline_calls::{Calls, Flow, IoSums, Side};
 use weftline_format::identity::held;
 use weftline_format::secrets::Arguments;
-use weftline_recorder::annotation::{ANNOTATION, CONTINUED, Kind, SKIPPED};
+use weftline_recorder::annotation::{ANNOTATION, CONTINUED, EventKind, SKIPPED};
 use weftline_recorder::layout::{
     LOSS_NAMES, RECORDS_PER_SEGMENT, process_state, record_flags, segment_clock, segment_state,
 };
@@ -19,7 +19,7 @@ use weftline_recorder::layout::{
 use super::sums::{MOST_NAMES, Sums};
 use super::{OTHERS, ProcessSeen, ProcessState};
 use crate::arena::view::ArenaView;
-use crate::arena::{RecordFacts, SegmentAt, SegmentFacts, SlotFacts};
+use crate::arena::{RecordCopy, SegmentAt, SegmentInfo, SlotInfo};
 use crate::encode::IdHasher;
 use crate::encode::kinds::{Role, kind_of};
 use crate::image::{display_name, tag_of};
@@ -49,14 +49,14 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn is_of(&self, facts: &SegmentFacts) -> bool {
-        (self.sequence, self.anchor_ticks, self.generation) == (facts.sequence, facts.anchor_ticks, facts.generation)
+    fn is_of(&self, info: &SegmentInfo) -> bool {
+        (self.sequence, self.anchor_ticks, self.generation) == (info.sequence, info.anchor_ticks, info.generation)
     }
 }
 
 /// A process image of the arena.
 struct ImageSeen {
-    facts: SlotFacts,
+    info: SlotInfo,
     tag: String,
     name: Arc<str>,
     exe: Arc<str>,
@@ -103,7 +103,7 @@ pub(super) struct Reader {
     closed_records: u64,
     texts: HashMap<u32, Option<Arc<str>>, BuildHasherDefault<IdHasher>>,
     paths: HashMap<u32, Option<Arc<str>>, BuildHasherDefault<IdHasher>>,
-    copied: Vec<RecordFacts>,
+    copied: Vec<RecordCopy>,
     /// Of this look.
     calls: HashMap<u16, IoSums>,
     spans: HashMap<(u32, u32), IoSums>,
@@ -148,10 +148,10 @@ impl Reader {
     pub(super) fn was_reset(&self) -> bool {
         // Generations only grow while an arena is in use; an image with a number that another one had is in an arena made new.
         let replaced = |(slot, image): (&u32, &ImageSeen)| {
-            let now = self.view.slot_facts(*slot);
+            let now = self.view.slot_info(*slot);
             self.view.slot_state(*slot) > process_state::CLAIMED
-                && now.generation <= image.facts.generation
-                && now.born_ticks != image.facts.born_ticks
+                && now.generation <= image.info.generation
+                && now.born_ticks != image.info.born_ticks
         };
         self.view.generations() < self.generations
             || self.view.segments_taken() < self.taken_last
@@ -204,11 +204,11 @@ impl Reader {
         let mut room = MOST_RECORDS;
         let mut before = std::mem::take(&mut self.cursors);
         for at in used {
-            let Some(facts) = self.view.segment_facts(at) else { continue };
-            if facts.state == segment_state::FREE || facts.taken > RECORDS_PER_SEGMENT {
+            let Some(info) = self.view.segment_info(at) else { continue };
+            if info.state == segment_state::FREE || info.taken > RECORDS_PER_SEGMENT {
                 continue;
             }
-            let old = before.get(&at).copied().filter(|cursor| cursor.is_of(&facts));
+            let old = before.get(&at).copied().filter(|cursor| cursor.is_of(&info));
             let mut cursor = match old {
                 Some(cursor) => {
                     before.remove(&at);
@@ -216,26 +216,26 @@ impl Reader {
                 }
                 None => {
                     self.found += u64::from(from_birth);
-                    let next = if from_birth { 0 } else { facts.taken };
+                    let next = if from_birth { 0 } else { info.taken };
                     Cursor {
-                        sequence: facts.sequence,
-                        anchor_ticks: facts.anchor_ticks,
-                        slot: facts.slot,
-                        generation: facts.generation,
+                        sequence: info.sequence,
+                        anchor_ticks: info.anchor_ticks,
+                        slot: info.slot,
+                        generation: info.generation,
                         next,
                         closed: false,
                         waited: false,
                     }
                 }
             };
-            self.read_segment(at, &mut cursor, &facts, timeline, &mut room);
+            self.read_segment(at, &mut cursor, &info, timeline, &mut room);
             self.cursors.insert(at, cursor);
         }
         let fill = self.fill();
         for cursor in before.into_values().filter(|cursor| !cursor.closed) {
             // Of an image that ends, the journal will tell how many events it had.
             let image = self.images.get_mut(&cursor.slot);
-            if let Some(image) = image.filter(|image| image.facts.generation == cursor.generation && image.runs()) {
+            if let Some(image) = image.filter(|image| image.info.generation == cursor.generation && image.runs()) {
                 image.unseen = image.unseen.saturating_add(fill.saturating_sub(u64::from(cursor.next)));
             }
         }
@@ -252,26 +252,26 @@ impl Reader {
         &mut self,
         at: SegmentAt,
         cursor: &mut Cursor,
-        facts: &SegmentFacts,
+        info: &SegmentInfo,
         timeline: &Timeline,
         room: &mut u32,
     ) {
-        if facts.state == segment_state::CLOSED && !cursor.closed {
+        if info.state == segment_state::CLOSED && !cursor.closed {
             cursor.closed = true;
             if self.closed >= FILL_MEMORY {
                 self.closed /= 2;
                 self.closed_records /= 2;
             }
             self.closed += 1;
-            self.closed_records += u64::from(facts.taken);
+            self.closed_records += u64::from(info.taken);
         }
-        let new = facts.taken.saturating_sub(cursor.next);
+        let new = info.taken.saturating_sub(cursor.next);
         if new == 0 {
             return;
         }
         if new > *room {
             self.add_unseen(cursor.slot, cursor.generation, u64::from(new));
-            cursor.next = facts.taken;
+            cursor.next = info.taken;
             return;
         }
         let mut copied = std::mem::take(&mut self.copied);
@@ -279,7 +279,7 @@ impl Reader {
         let mut stopped_at = None;
         let first = self.view.records(at).and_then(|records| {
             let first = records.get(0).map(|record| record.head);
-            for index in cursor.next..facts.taken {
+            for index in cursor.next..info.taken {
                 match records.get(index) {
                     Some(record) => copied.push(record),
                     None if cursor.waited => {}
@@ -295,38 +295,38 @@ impl Reader {
         fence(Ordering::Acquire);
         let first_now = self.view.records(at).and_then(|records| records.get(0)).map(|record| record.head);
         let is_same =
-            self.view.segment_facts(at).is_some_and(|now| now.state != segment_state::FREE && cursor.is_of(&now));
+            self.view.segment_info(at).is_some_and(|now| now.state != segment_state::FREE && cursor.is_of(&now));
         if is_same && first_now == first && (first.is_some() || stopped_at == Some(0) || cursor.waited) {
             *room -= copied.len() as u32;
-            let counted = (facts.clock != segment_clock::SHARED).then(|| timeline.of_monotonic());
+            let counted = (info.clock != segment_clock::SHARED).then(|| timeline.of_monotonic());
             let timeline = counted.as_ref().unwrap_or(timeline);
             for record in &copied {
                 self.record(cursor, record, timeline);
             }
-            cursor.next = stopped_at.unwrap_or(facts.taken);
+            cursor.next = stopped_at.unwrap_or(info.taken);
             cursor.waited = stopped_at.is_some();
         } else {
             self.add_unseen(cursor.slot, cursor.generation, u64::from(new));
-            cursor.next = facts.taken;
+            cursor.next = info.taken;
         }
         self.copied = copied;
     }
 
-    fn record(&mut self, cursor: &Cursor, record: &RecordFacts, timeline: &Timeline) {
+    fn record(&mut self, cursor: &Cursor, record: &RecordCopy, timeline: &Timeline) {
         if matches!(record.head, CONTINUED | SKIPPED) {
             return;
         }
         let took = |from: u64| u64::try_from(timeline.at(record.end).saturating_sub(timeline.at(from))).unwrap_or(0);
         let mut call = None;
         if record.head & ANNOTATION != 0 {
-            let kind = match Kind::of_head(record.head) {
-                Some(Kind::Meta) | None => return,
+            let kind = match EventKind::of_head(record.head) {
+                Some(EventKind::Meta) | None => return,
                 Some(kind) => kind,
             };
-            let is_span = matches!(kind, Kind::Span | Kind::AsyncSpan);
+            let is_span = matches!(kind, EventKind::Span | EventKind::AsyncSpan);
             let time_ns = if is_span { took(record.start) } else { 0 };
             // The end of what was told at its start is no second one.
-            if !matches!(kind, Kind::End | Kind::AsyncEnd) {
+            if !matches!(kind, EventKind::End | EventKind::AsyncEnd) {
                 let key = (record.path, record.fd.cast_unsigned());
                 let room = self.spans.len() < MOST_NAMES || self.spans.contains_key(&key);
                 self.spans.entry(if room { key } else { (0, 0) }).or_default().merge(&IoSums {
@@ -357,7 +357,7 @@ impl Reader {
                 call = Some((operation, calls));
             }
         }
-        match self.images.get_mut(&cursor.slot).filter(|image| image.facts.generation == cursor.generation) {
+        match self.images.get_mut(&cursor.slot).filter(|image| image.info.generation == cursor.generation) {
             Some(image) => {
                 image.events += 1;
                 if let Some((operation, calls)) = call {
@@ -369,7 +369,7 @@ impl Reader {
     }
 
     fn add_unseen(&mut self, slot: u32, generation: u64, count: u64) {
-        match self.images.get_mut(&slot).filter(|image| image.facts.generation == generation) {
+        match self.images.get_mut(&slot).filter(|image| image.info.generation == generation) {
             Some(image) => image.unseen = image.unseen.saturating_add(count),
             None => self.unseen = self.unseen.saturating_add(count),
         }
@@ -400,9 +400,9 @@ impl Reader {
     fn look_at_slots(&mut self, host: &Host, from_birth: bool) {
         for slot in 0..self.view.slots_used() {
             let state = self.view.slot_state(slot);
-            let facts = self.view.slot_facts(slot);
+            let info = self.view.slot_info(slot);
             let in_use = state > process_state::CLAIMED;
-            let is_other = |image: &ImageSeen| !in_use || image.facts.generation != facts.generation;
+            let is_other = |image: &ImageSeen| !in_use || image.info.generation != info.generation;
             if self.images.get(&slot).is_some_and(is_other)
                 && let Some(image) = self.images.remove(&slot).filter(|image| !image.finished)
             {
@@ -412,13 +412,13 @@ impl Reader {
                 continue;
             }
             if !self.images.contains_key(&slot) {
-                let image = self.read_image(slot, facts, host, from_birth);
+                let image = self.read_image(slot, info, host, from_birth);
                 self.images.insert(slot, image);
             }
             let drops = self.view.slot_end(slot).map(|end| end.losses).unwrap_or_default();
             let Some(image) = self.images.get_mut(&slot) else { continue };
             image.drops = LOSS_NAMES.into_iter().zip(drops).filter(|(_, count)| *count > 0).collect();
-            image.gone |= image.pid.is_some_and(|pid| !watch::is_process(pid, image.facts.born_boot, host));
+            image.gone |= image.pid.is_some_and(|pid| !watch::is_process(pid, image.info.born_boot, host));
             image.state = match state {
                 _ if image.gone => ProcessState::Ending,
                 process_state::LIVE => ProcessState::Running,
@@ -428,14 +428,14 @@ impl Reader {
         }
     }
 
-    fn read_image(&self, slot: u32, facts: SlotFacts, host: &Host, from_birth: bool) -> ImageSeen {
-        let command = self.view.name(facts.birth.command).map(|(_, bytes)| bytes).unwrap_or_default();
+    fn read_image(&self, slot: u32, info: SlotInfo, host: &Host, from_birth: bool) -> ImageSeen {
+        let command = self.view.name(info.birth.command).map(|(_, bytes)| bytes).unwrap_or_default();
         let words = command.strip_suffix(b"\0").unwrap_or(command).split(|byte| *byte == 0);
         let command = self.arguments.kept(words.map(held));
-        let exe = paths::resolve(|id| self.view.name(id), facts.birth.exe).map(|path| held(&path)).unwrap_or_default();
+        let exe = paths::resolve(|id| self.view.name(id), info.birth.exe).map(|path| held(&path)).unwrap_or_default();
         ImageSeen {
-            tag: tag_of(&facts),
-            name: display_name(&command, &exe, facts.birth.parent_slot != 0).into(),
+            tag: tag_of(&info),
+            name: display_name(&command, &exe, info.birth.parent_slot != 0).into(),
             exe: exe.into(),
             command: command.into(),
             pid: self.view.seen_as(slot, host),
@@ -447,7 +447,7 @@ impl Reader {
             events: 0,
             unseen: 0,
             activity: IoSums::default(),
-            facts,
+            info,
         }
     }
 
@@ -484,18 +484,18 @@ impl Reader {
             image.counted = image.counted.map(|counted| counted.saturating_add(events).saturating_add(unseen));
             sums.processes.push(ProcessSeen {
                 pid: image.pid.unwrap_or(0),
-                own_pid: image.facts.birth.pid,
-                ppid: image.facts.birth.ppid,
+                own_pid: image.info.birth.pid,
+                ppid: image.info.birth.ppid,
                 name: Arc::clone(&image.name),
                 exe: Arc::clone(&image.exe),
                 command: Arc::clone(&image.command),
-                rank: u32::try_from(image.facts.birth.rank).ok(),
+                rank: u32::try_from(image.info.birth.rank).ok(),
                 state: image.state,
                 events,
                 unseen,
                 activity: std::mem::take(&mut image.activity),
                 drops: image.drops.clone(),
-                key: u128::from(image.facts.birth.nonce) << 64 | u128::from(image.facts.born_ticks),
+                key: u128::from(image.info.birth.nonce) << 64 | u128::from(image.info.born_ticks),
             });
         }
     }

@@ -148,7 +148,7 @@ mod tests {
                 fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("set");
             }),
         ];
-        for (name, said, exchange) in cases {
+        for (name, expected, exchange) in cases {
             let place = tempfile::tempdir().expect("a directory");
             let at = |name: &str| place.path().join(name);
             private(&at("run/.live/n-1-2"));
@@ -156,15 +156,15 @@ mod tests {
             fs::create_dir(at("run/run.d")).expect("made");
             fs::write(at("run/run.d/n-1-2.live"), "{}").expect("written");
             exchange(place.path());
-            let told = remove(&at("run/.live/n-1-2"), &at("run/run.d/n-1-2.live")).expect(name);
+            let reported = remove(&at("run/.live/n-1-2"), &at("run/run.d/n-1-2.live")).expect(name);
             assert_eq!(fs::read_dir(at("victim/n-1-2")).expect("there").count(), 3, "{name}");
-            match (said, told) {
+            match (expected, reported) {
                 (None, None) => assert!(!at("run/.live").exists() && !at("run/run.d/n-1-2.live").exists(), "{name}"),
                 // The pointer stays, for whoever puts it right.
-                (Some(said), Some(told)) => {
-                    assert!(told.contains(said) && at("run/run.d/n-1-2.live").exists(), "{told}");
+                (Some(expected), Some(reported)) => {
+                    assert!(reported.contains(expected) && at("run/run.d/n-1-2.live").exists(), "{reported}");
                 }
-                (_, told) => panic!("{name}: {told:?}"),
+                (_, reported) => panic!("{name}: {reported:?}"),
             }
         }
     }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use weftline_format::manifest::{ProcessRecord, State};
-use weftline_recorder::clock::Kind;
+use weftline_recorder::clock::ClockKind;
 use weftline_recorder::layout::{
     POOL_SLOTS, RECORDS_PER_SEGMENT, TAKEN_SHORT, options, pool_state, process_state, segment_clock, segment_state,
 };
 
 use super::{FinishedFile, RecoverOptions, RecoverReport, base_record};
-use crate::arena::{Arena, ControlPage, SegmentAt, SegmentFacts};
+use crate::arena::{Arena, ControlPage, SegmentAt, SegmentInfo};
 use crate::budget::{Budget, lock};
 use crate::drain::{BATCH_RECORDS, short_name};
 use crate::encode::tail_of;
@@ -156,7 +156,7 @@ impl<'r> Leftovers<'r> {
     /// nobody will come.
     fn child_to_come(&self, arena: &Arena, slot: u32) -> Option<u32> {
         let awaited = || {
-            let (claimer, child) = (arena.slot_facts(slot).birth.ppid, arena.pid_outside(slot));
+            let (claimer, child) = (arena.slot_info(slot).birth.ppid, arena.pid_outside(slot));
             let pid = if child == 0 { claimer } else { child };
             (self.same_boot && runs(pid)).then_some(pid)
         };
@@ -178,12 +178,12 @@ impl<'r> Leftovers<'r> {
         workers: Option<usize>,
         report: &mut RecoverReport,
     ) -> Result<()> {
-        let mut segments: HashMap<ImageKey, Vec<(SegmentAt, SegmentFacts)>> = HashMap::new();
+        let mut segments: HashMap<ImageKey, Vec<(SegmentAt, SegmentInfo)>> = HashMap::new();
         for arena in self.arenas.values() {
             for at in arena.used_segments() {
-                if let Some(facts) = arena.segment_facts(at).filter(|facts| facts.state != segment_state::FREE) {
-                    let key = ImageKey { arena: arena.number(), slot: facts.slot, generation: facts.generation };
-                    segments.entry(key).or_default().push((at, facts));
+                if let Some(info) = arena.segment_info(at).filter(|info| info.state != segment_state::FREE) {
+                    let key = ImageKey { arena: arena.number(), slot: info.slot, generation: info.generation };
+                    segments.entry(key).or_default().push((at, info));
                 }
             }
         }
@@ -201,7 +201,7 @@ impl<'r> Leftovers<'r> {
         for Ended { image, .. } in ended {
             let mine = segments.entry(image.key).or_default();
             self.sort_out(image, mine)?;
-            work += mine.iter().map(|(_, facts)| u64::from(facts.taken)).sum::<u64>();
+            work += mine.iter().map(|(_, info)| u64::from(info.taken)).sum::<u64>();
         }
         let workers = workers.or((work <= WITHOUT_THREADS).then_some(0));
         let mut workers = Workers::new(Arc::clone(&self.shared), workers);
@@ -216,16 +216,16 @@ impl<'r> Leftovers<'r> {
                 image.arena.free_slot(image.key.slot);
                 continue;
             }
-            mine.sort_by_key(|(_, facts)| facts.sequence);
+            mine.sort_by_key(|(_, info)| info.sequence);
             let mut tails = HashMap::new();
             let new_job = || self.job(image, !is_there);
             let mut job = new_job();
-            let (mut records, mut left) = (0, mine.iter().map(|(_, facts)| facts.taken).sum::<u32>());
-            for (at, facts) in &mine {
-                let tail = tail_of(&image.arena, *at, facts.taken);
-                job.segments.push((*at, tails.insert(facts.tid, tail).unwrap_or_default()));
-                records += facts.taken;
-                left -= facts.taken;
+            let (mut records, mut left) = (0, mine.iter().map(|(_, info)| info.taken).sum::<u32>());
+            for (at, info) in &mine {
+                let tail = tail_of(&image.arena, *at, info.taken);
+                job.segments.push((*at, tails.insert(info.tid, tail).unwrap_or_default()));
+                records += info.taken;
+                left -= info.taken;
                 if records >= BATCH_RECORDS && left > 0 {
                     workers.submit(std::mem::replace(&mut job, new_job()), false);
                     records = 0;
@@ -274,13 +274,13 @@ impl<'r> Leftovers<'r> {
     }
 
     /// Tells segments that are in a file from those that are not, and sums up what is written of the image.
-    fn sort_out(&self, image: &Image, segments: &mut Vec<(SegmentAt, SegmentFacts)>) -> Result<()> {
+    fn sort_out(&self, image: &Image, segments: &mut Vec<(SegmentAt, SegmentInfo)>) -> Result<()> {
         let name = lock(&image.file).name.clone();
         remove_temporary(self.run, &name);
         let members = Members::of(&self.run.join(&name))?;
         let in_short = self.in_short.contains(&image.tag);
-        segments.retain(|(at, facts)| {
-            let (short, number) = (facts.taken_by & TAKEN_SHORT != 0, facts.taken_by & !TAKEN_SHORT);
+        segments.retain(|(at, info)| {
+            let (short, number) = (info.taken_by & TAKEN_SHORT != 0, info.taken_by & !TAKEN_SHORT);
             let is_written = number > 0 && if short { in_short } else { members.sequences.contains(&(number - 1)) };
             if is_written {
                 image.arena.release(*at);
@@ -457,12 +457,12 @@ fn open_arenas(directory: &Path, control: &ControlPage) -> Result<(BTreeMap<u64,
 
 /// The clock of the earlier supervisor, led on by the anchors in segments and, in the same boot, by a reading of our own.
 fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, Arc<Arena>>, same_boot: bool) -> Clock {
-    let kind = if control.get().clock == Kind::Tsc as u32 { Kind::Tsc } else { Kind::Monotonic };
+    let kind = if control.get().clock == ClockKind::Tsc as u32 { ClockKind::Tsc } else { ClockKind::Monotonic };
     let births = arenas.values().flat_map(|arena| {
         let used = (0..arena.slots_used()).filter(|slot| arena.slot_state(*slot) > process_state::CLAIMED);
         // A process that could not read the counter has no ticks.
-        let counted = used.map(|slot| arena.slot_facts(slot)).filter(|facts| facts.born_ticks != 0);
-        counted.map(|facts| (facts.born_ticks, facts.born_mono, facts.born_real))
+        let counted = used.map(|slot| arena.slot_info(slot)).filter(|info| info.born_ticks != 0);
+        counted.map(|info| (info.born_ticks, info.born_mono, info.born_real))
     });
     let birth = births.min().unwrap_or((0, 0, 0));
     let mut clock = Clock::resume(&directory.join("clock"), kind, birth);
@@ -471,9 +471,9 @@ fn resume_clock(directory: &Path, control: &ControlPage, arenas: &BTreeMap<u64, 
     }
     let mut anchors: Vec<(u64, u64)> = arenas
         .values()
-        .flat_map(|arena| arena.used_segments().into_iter().filter_map(|at| arena.segment_facts(at)))
-        .filter(|facts| facts.state != segment_state::FREE && facts.clock == segment_clock::SHARED)
-        .map(|facts| (facts.anchor_ticks, facts.anchor_mono))
+        .flat_map(|arena| arena.used_segments().into_iter().filter_map(|at| arena.segment_info(at)))
+        .filter(|info| info.state != segment_state::FREE && info.clock == segment_clock::SHARED)
+        .map(|info| (info.anchor_ticks, info.anchor_mono))
         .collect();
     anchors.sort_unstable();
     for anchor in anchors {

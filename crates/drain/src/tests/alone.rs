@@ -41,13 +41,13 @@ fn running(pids: &[u32]) -> WhyOpen {
 
 /// A thread of this process, which the kernel shows like a process, until the sender is dropped.
 fn somebody() -> (u32, mpsc::Sender<()>) {
-    let ((tell, told), (end, ended)) = (mpsc::channel(), mpsc::channel::<()>());
+    let ((send, received), (end, ended)) = (mpsc::channel(), mpsc::channel::<()>());
     std::thread::spawn(move || {
-        tell.send(sys::gettid()).expect("the test waits");
+        send.send(sys::gettid()).expect("the test waits");
         // An error says that the test is over.
         let _ = ended.recv();
     });
-    (told.recv().expect("a thread id"), end)
+    (received.recv().expect("a thread id"), end)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What programs tell of themselves comes out as they told it.
 
-use weftline_recorder::annotation::{Argument, Kind, MAX_PAYLOAD, PER_RECORD, Payload, Usage};
+use weftline_recorder::annotation::{Argument, EventKind, MAX_PAYLOAD, PER_RECORD, Payload, Usage};
 use weftline_recorder::clock;
 use weftline_recorder::layout::{RECORDS_PER_SEGMENT, record_flags};
 
@@ -31,7 +31,7 @@ impl Teller {
         payload
     }
 
-    fn annotation<'p>(&self, kind: Kind, name: &str, category: &str, payload: &'p Payload) -> Annotation<'p> {
+    fn annotation<'p>(&self, kind: EventKind, name: &str, category: &str, payload: &'p Payload) -> Annotation<'p> {
         let id = |text: &str| if text.is_empty() { 0 } else { self.program.intern(0, text.as_bytes()) };
         let (name, category) = (id(name), id(category));
         Annotation {
@@ -46,14 +46,14 @@ impl Teller {
         }
     }
 
-    fn tell(&mut self, kind: Kind, name: &str, category: &str, arguments: &[(&str, Argument<'_>)]) {
+    fn tell(&mut self, kind: EventKind, name: &str, category: &str, arguments: &[(&str, Argument<'_>)]) {
         let payload = self.payload(arguments);
         let annotation = self.annotation(kind, name, category, &payload);
         self.program.annotate(TID, &annotation, Completeness::Whole);
     }
 
     /// A span of so many ticks from `from` on.
-    fn span(&mut self, kind: Kind, name: &str, (from, ticks): (u64, u64)) {
+    fn span(&mut self, kind: EventKind, name: &str, (from, ticks): (u64, u64)) {
         let payload = Payload::new();
         let (start, end) = (self.now + from, self.now + from + ticks);
         let annotation = Annotation { start, end, ..self.annotation(kind, name, "", &payload) };
@@ -62,7 +62,7 @@ impl Teller {
 }
 
 /// Drains what `tell` told; the events of annotations, the manifest.
-fn told(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
+fn recorded(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
     let drain = drain(run, DrainOptions::default());
@@ -73,14 +73,15 @@ fn told(tell: impl FnOnce(&mut Teller)) -> (Vec<Event>, SupervisorRecord) {
     let trace = read_run(run);
     let process = &outcome.record.processes[0];
     assert_eq!(process.events, count_events(&trace), "metadata does not count");
-    let told = trace.events.into_iter().filter(|event| !["weft", "POSIX", "dftracer"].contains(&event.cat.as_str()));
-    (told.collect(), outcome.record)
+    let recorded =
+        trace.events.into_iter().filter(|event| !["weft", "POSIX", "dftracer"].contains(&event.cat.as_str()));
+    (recorded.collect(), outcome.record)
 }
 
 #[test]
 fn every_kind_has_its_phase() {
-    let (events, record) = told(|teller| {
-        for kind in Kind::ALL {
+    let (events, record) = recorded(|teller| {
+        for kind in EventKind::ALL {
             let payload = teller.payload(&[("n", Argument::Int(kind as i64))]);
             let annotation =
                 Annotation { id: 0xABCD_0000_0000_0001, ..teller.annotation(kind, "step", "train", &payload) };
@@ -105,7 +106,7 @@ fn every_kind_has_its_phase() {
 }
 
 fn check_arguments(arguments: &[(&str, Argument<'_>)], expected: &[(&str, Value)]) {
-    let (events, record) = told(|teller| teller.tell(Kind::Instant, "here", "", arguments));
+    let (events, record) = recorded(|teller| teller.tell(EventKind::Instant, "here", "", arguments));
     let expected: Vec<(String, Value)> =
         expected.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     // NaN is not equal to itself, and all that matters is its text.
@@ -117,12 +118,12 @@ fn check_arguments(arguments: &[(&str, Argument<'_>)], expected: &[(&str, Value)
 /// Times that the program has from elsewhere are told as they are, and are no argument.
 #[test]
 fn times_that_the_program_gives() {
-    let (events, _) = told(|teller| {
-        teller.tell(Kind::Span, "sim", "", &[("", Argument::At(1_000_000, 1_500_007)), ("n", Argument::Int(1))]);
-        teller.tell(Kind::Instant, "sim", "", &[("", Argument::At(0, 0))]);
-        teller.tell(Kind::AsyncSpan, "sim", "", &[("", Argument::At(5_000, 1_000)), ("n", Argument::Int(3))]);
+    let (events, _) = recorded(|teller| {
+        teller.tell(EventKind::Span, "sim", "", &[("", Argument::At(1_000_000, 1_500_007)), ("n", Argument::Int(1))]);
+        teller.tell(EventKind::Instant, "sim", "", &[("", Argument::At(0, 0))]);
+        teller.tell(EventKind::AsyncSpan, "sim", "", &[("", Argument::At(5_000, 1_000)), ("n", Argument::Int(3))]);
         // Only what stands first is the event's time.
-        teller.tell(Kind::Instant, "now", "", &[("n", Argument::Int(4)), ("", Argument::At(7, 7))]);
+        teller.tell(EventKind::Instant, "now", "", &[("n", Argument::Int(4)), ("", Argument::At(7, 7))]);
     });
     let seen: Vec<(char, Option<i64>, Option<i64>, usize)> = events
         .iter()
@@ -220,7 +221,7 @@ fn the_last_of_repeated_arguments_counts() {
 
 #[test]
 fn texts_may_be_names_and_durations_ticks() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let name = teller.program.intern(0, b"/not/../a path");
         let ticks = clock::ticks();
         weftline_recorder::sys::nap(3_000_000);
@@ -228,7 +229,7 @@ fn texts_may_be_names_and_durations_ticks() {
         let busy = teller.now - ticks;
         let arguments =
             [("path", Argument::Name(name)), ("lost", Argument::Name(u32::MAX)), ("busy", Argument::Ticks(busy))];
-        teller.tell(Kind::Instant, "../here", "", &arguments);
+        teller.tell(EventKind::Instant, "../here", "", &arguments);
     });
     assert_eq!(events[0].name, "../here");
     assert_eq!(events[0].arg("path").and_then(Value::as_str), Some("/not/../a path"));
@@ -239,11 +240,11 @@ fn texts_may_be_names_and_durations_ticks() {
 
 #[test]
 fn lost_texts_have_names_that_say_so() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let mut payload = Payload::new();
         payload.add(0, Argument::Int(1));
         payload.add(u32::MAX, Argument::Int(2));
-        for kind in [Kind::Instant, Kind::End] {
+        for kind in [EventKind::Instant, EventKind::End] {
             let annotation = teller.annotation(kind, "", "", &payload);
             teller.program.annotate(TID, &annotation, Completeness::Whole);
         }
@@ -259,9 +260,9 @@ fn payloads_of_all_lengths_come_back() {
     // So many records that segments end within payloads, at every place.
     let lengths: Vec<usize> = (0..400).chain((400..longest).step_by(37)).chain([longest]).collect();
     let text = |length: usize| (0..length).map(|place| b'a' + (place % 26) as u8).collect::<Vec<u8>>();
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         for length in &lengths {
-            teller.tell(Kind::Instant, "text", "", &[("text", Argument::Text(&text(*length)))]);
+            teller.tell(EventKind::Instant, "text", "", &[("text", Argument::Text(&text(*length)))]);
         }
     });
     assert_eq!(events.len(), lengths.len());
@@ -275,12 +276,12 @@ fn payloads_of_all_lengths_come_back() {
 fn the_end_of_a_segment_may_stay_empty() {
     let text = [b'x'; 5 * PER_RECORD];
     for left in 1..8 {
-        let (events, record) = told(|teller| {
+        let (events, record) = recorded(|teller| {
             let path = teller.program.intern(0, b"/data/f");
             reads(&mut teller.program, TID, path, 0, i64::from(RECORDS_PER_SEGMENT - left));
             assert_eq!(teller.program.room(TID), left);
-            teller.tell(Kind::Instant, "text", "", &[("text", Argument::Text(&text))]);
-            teller.tell(Kind::Instant, "after", "", &[]);
+            teller.tell(EventKind::Instant, "text", "", &[("text", Argument::Text(&text))]);
+            teller.tell(EventKind::Instant, "after", "", &[]);
         });
         let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
         assert_eq!(names, ["text", "after"], "{left} records left");
@@ -292,12 +293,12 @@ fn the_end_of_a_segment_may_stay_empty() {
 #[test]
 fn what_a_killed_process_did_not_finish_telling_is_nothing() {
     let text = [b'x'; 100];
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         let payload = teller.payload(&[("text", Argument::Text(&text))]);
-        let annotation = teller.annotation(Kind::Instant, "never", "", &payload);
-        teller.tell(Kind::Instant, "before", "", &[("text", Argument::Text(&text))]);
+        let annotation = teller.annotation(EventKind::Instant, "never", "", &payload);
+        teller.tell(EventKind::Instant, "before", "", &[("text", Argument::Text(&text))]);
         teller.program.annotate(TID, &annotation, Completeness::WithoutHead);
-        teller.tell(Kind::Instant, "after", "", &[("text", Argument::Text(&text))]);
+        teller.tell(EventKind::Instant, "after", "", &[("text", Argument::Text(&text))]);
         teller.program.annotate(TID, &annotation, Completeness::WithoutHead);
     });
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
@@ -307,17 +308,17 @@ fn what_a_killed_process_did_not_finish_telling_is_nothing() {
 
 #[test]
 fn damaged_annotations_are_counted() {
-    let (events, record) = told(|teller| {
+    let (events, record) = recorded(|teller| {
         let long = Payload::new();
-        let annotation = teller.annotation(Kind::Instant, "damaged", "", &long);
+        let annotation = teller.annotation(EventKind::Instant, "damaged", "", &long);
         // Says that its payload goes on behind it; and one that is longer than any can be.
         for detail in [100, u32::MAX] {
             let mut record = call(Call::pread64);
-            record.head = weftline_recorder::annotation::ANNOTATION | Kind::Instant as u32;
+            record.head = weftline_recorder::annotation::ANNOTATION | EventKind::Instant as u32;
             (record.path, record.detail) = (annotation.name, detail);
             teller.program.record(TID, &record);
         }
-        teller.tell(Kind::Instant, "whole", "", &[]);
+        teller.tell(EventKind::Instant, "whole", "", &[]);
     });
     assert_eq!(events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["whole"]);
     assert_eq!(record.processes[0].drops.get("damaged-record"), Some(&2));
@@ -325,14 +326,14 @@ fn damaged_annotations_are_counted() {
 
 #[test]
 fn only_spans_on_the_stack_can_cross() {
-    let (events, record) = told(|teller| {
-        teller.span(Kind::Span, "a", (0, 50_000));
-        // Moments and async spans are on no stack, and do not push the spans out of sight.
+    let (events, record) = recorded(|teller| {
+        teller.span(EventKind::Span, "a", (0, 50_000));
+        // Instants and async spans are on no stack, and do not push the spans out of sight.
         for place in 0..100 {
-            teller.span(Kind::Instant, "i", (60_000 + place, 0));
-            teller.span(Kind::AsyncSpan, "s", (10_000, 60_000 + place));
+            teller.span(EventKind::Instant, "i", (60_000 + place, 0));
+            teller.span(EventKind::AsyncSpan, "s", (10_000, 60_000 + place));
         }
-        teller.span(Kind::Span, "b", (30_000, 100_000));
+        teller.span(EventKind::Span, "b", (30_000, 100_000));
     });
     let phases = |name: &str| {
         let phases: String = events.iter().filter(|e| e.name == name).map(|e| e.phase.letter()).collect();
@@ -349,30 +350,30 @@ fn only_spans_on_the_stack_can_cross() {
 #[test]
 fn crossing_is_seen_over_segments_with_long_payloads() {
     let text = [b'x'; 64 * PER_RECORD];
-    let (events, _) = told(|teller| {
-        teller.span(Kind::Span, "a", (0, 50_000));
+    let (events, _) = recorded(|teller| {
+        teller.span(EventKind::Span, "a", (0, 50_000));
         teller.now += 60_000;
         while teller.program.room(TID) > 65 {
-            teller.tell(Kind::Instant, "text", "", &[("text", Argument::Text(&text))]);
+            teller.tell(EventKind::Instant, "text", "", &[("text", Argument::Text(&text))]);
         }
-        teller.tell(Kind::Instant, "text", "", &[("text", Argument::Text(&text))]);
+        teller.tell(EventKind::Instant, "text", "", &[("text", Argument::Text(&text))]);
         teller.now -= 60_000;
-        teller.span(Kind::Span, "b", (30_000, 100_000));
+        teller.span(EventKind::Span, "b", (30_000, 100_000));
     });
     assert_eq!(events.last().map(|event| event.phase), Some(Phase::AsyncEnd));
 }
 
 #[test]
 fn annotations_of_a_vfork_child_carry_its_pid() {
-    let (events, _) = told(|teller| {
+    let (events, _) = recorded(|teller| {
         let payload = Payload::new();
-        let annotation = teller.annotation(Kind::Span, "child's", "", &payload);
+        let annotation = teller.annotation(EventKind::Span, "child's", "", &payload);
         let annotation = Annotation { flags: record_flags::VFORK_CHILD, ..annotation };
         teller.program.annotate(TID, &annotation, Completeness::Whole);
         let mut vfork = call(Call::vfork);
         vfork.ret = 4711;
         teller.program.record(TID, &vfork);
-        teller.tell(Kind::Span, "parent's", "", &[]);
+        teller.tell(EventKind::Span, "parent's", "", &[]);
     });
     let pids: Vec<(&str, i64)> = events.iter().map(|event| (event.name.as_str(), event.pid)).collect();
     assert_eq!(pids[0], ("child's", 4711));
@@ -380,25 +381,25 @@ fn annotations_of_a_vfork_child_carry_its_pid() {
 }
 
 #[test]
-fn the_traces_own_facts_cannot_be_faked() {
+fn the_traces_own_metadata_cannot_be_faked() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = directory.path();
     let drain = drain(run, DrainOptions::default());
     let mut teller = Teller::start(&drain);
     teller.tell(
-        Kind::Meta,
+        EventKind::Meta,
         "process_name",
         "weft",
         &[("nonce", Argument::Text(b"another")), ("seq", Argument::Int(7))],
     );
-    teller.tell(Kind::Meta, "fact", "", &[("v", Argument::Int(1))]);
+    teller.tell(EventKind::Meta, "model", "", &[("v", Argument::Int(1))]);
     drop(teller);
     drain.finish().expect("finished");
     let trace = read_run(run);
-    let told = trace.events.iter().filter(|event| event.cat == "app");
-    let told: Vec<(Phase, &str)> = told.map(|event| (event.phase, event.name.as_str())).collect();
-    assert_eq!(told, [(Phase::Metadata, "process_name"), (Phase::Metadata, "fact")]);
-    // Nothing but facts was told, and they have a file nevertheless.
+    let recorded = trace.events.iter().filter(|event| event.cat == "app");
+    let recorded: Vec<(Phase, &str)> = recorded.map(|event| (event.phase, event.name.as_str())).collect();
+    assert_eq!(recorded, [(Phase::Metadata, "process_name"), (Phase::Metadata, "model")]);
+    // Nothing but metadata was told, and it has a file nevertheless.
     let record = record_of(run);
     assert_eq!(record.processes[0].events, 0);
     assert!(run.join(&record.processes[0].file).is_file(), "{:?}", record.processes[0].file);
@@ -412,11 +413,16 @@ fn spans(record: &SupervisorRecord) -> Vec<(String, String, u64, u64)> {
 fn tell_spans(teller: &mut Teller) {
     for round in 0..2_500 {
         let from = round * 1_000_000;
-        teller.span(Kind::Span, "read", (from, 500_000));
-        teller.span(Kind::AsyncSpan, "request", (from, 900_000));
+        teller.span(EventKind::Span, "read", (from, 500_000));
+        teller.span(EventKind::AsyncSpan, "request", (from, 900_000));
         // Crosses the one before.
-        teller.span(Kind::Span, "late", (from + 400_000, 200_000));
-        for (kind, at) in [(Kind::Begin, 0), (Kind::End, 300_000), (Kind::AsyncBegin, 0), (Kind::AsyncEnd, 700_000)] {
+        teller.span(EventKind::Span, "late", (from + 400_000, 200_000));
+        for (kind, at) in [
+            (EventKind::Begin, 0),
+            (EventKind::End, 300_000),
+            (EventKind::AsyncBegin, 0),
+            (EventKind::AsyncEnd, 700_000),
+        ] {
             teller.span(kind, "apart", (from + at, 0));
         }
     }

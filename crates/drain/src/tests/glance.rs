@@ -2,7 +2,7 @@
 
 use weftline_calls::IoSums;
 use weftline_format::manifest::CallTotal;
-use weftline_recorder::annotation::Kind;
+use weftline_recorder::annotation::EventKind;
 use weftline_recorder::layout::{KernelIo, Loss, RECORDS_PER_SEGMENT, record_flags};
 
 use super::*;
@@ -63,7 +63,7 @@ fn annotations_are_told_by_name() {
     let (name, category) = (program.intern(0, b"epoch"), program.intern(0, b"train"));
     let now = weftline_recorder::clock::ticks();
     let span = Annotation {
-        kind: Kind::Span,
+        kind: EventKind::Span,
         flags: 0,
         name,
         category,
@@ -73,11 +73,11 @@ fn annotations_are_told_by_name() {
         payload: &[1; 90],
     };
     program.annotate(5, &span, Completeness::Whole);
-    program.annotate(5, &Annotation { kind: Kind::Meta, ..span }, Completeness::Whole);
-    program.annotate(5, &Annotation { kind: Kind::Begin, category: 0, ..span }, Completeness::Whole);
-    program.annotate(5, &Annotation { kind: Kind::End, category: 0, ..span }, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: EventKind::Meta, ..span }, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: EventKind::Begin, category: 0, ..span }, Completeness::Whole);
+    program.annotate(5, &Annotation { kind: EventKind::End, category: 0, ..span }, Completeness::Whole);
     let seen = glance.look().expect("looked at");
-    assert_eq!(seen.events, 3, "what continues a record is no event, and a fact is none");
+    assert_eq!(seen.events, 3, "what continues a record is no event, and metadata is none");
     let found: Vec<_> =
         seen.calls.iter().map(|c| (&*c.name, &*c.category, c.activity.calls, c.activity.time_ns > 0)).collect();
     assert_eq!(found, [("epoch", "app", 1, false), ("epoch", "train", 1, true)]);

@@ -204,7 +204,7 @@ fn other_hosts_and_lost_directories_are_told() {
 
     std::fs::write(&pointer, text).expect("written");
     std::fs::remove_dir_all(run.join(".live")).expect("removed");
-    let report = recover(run, &ALONE).expect("buried");
+    let report = recover(run, &ALONE).expect("retired");
     assert_eq!(report.gone.len(), 1);
     let record = record_of(run);
     assert_eq!(record.state, State::Complete);

@@ -49,12 +49,12 @@ fn many_at_once_find_many_ready() {
     let (end, waiting) = (Arc::new(Barrier::new(15)), 14);
     let threads: Vec<_> = (0..waiting)
         .map(|_| {
-            let (end, (tell, told)) = (Arc::clone(&end), mpsc::channel());
+            let (end, (send, received)) = (Arc::clone(&end), mpsc::channel());
             let thread = std::thread::spawn(move || {
-                tell.send(weftline_recorder::sys::gettid()).expect("the test waits");
+                send.send(weftline_recorder::sys::gettid()).expect("the test waits");
                 end.wait();
             });
-            (told.recv().expect("a thread id"), thread)
+            (received.recv().expect("a thread id"), thread)
         })
         .collect();
     let mut living = threads.iter().map(|(pid, _)| *pid).enumerate();

@@ -31,7 +31,7 @@ fn arenas(live: &Path) -> BTreeMap<u32, usize> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(live).expect("listed").flatten() {
         if entry.file_name().to_string_lossy().starts_with('a') {
-            let data = entry.metadata().expect("its facts");
+            let data = entry.metadata().expect("its metadata");
             assert_eq!(data.mode() & 0o7777, 0o600, "{entry:?}");
             *found.entry(data.uid()).or_default() += 1;
         }
@@ -159,9 +159,9 @@ fn counters_of_others_are_not_told() {
     let live = drain.directory().to_owned();
     want(&control, 0, OTHER);
     drain.poll();
-    for (user, told) in [(0, true), (OTHER, false)] {
+    for (user, allowed) in [(0, true), (OTHER, false)] {
         let program = Program::start_as(&live, std::process::id(), user);
-        assert_eq!(program.arena().may_tell_of(std::process::id()), told, "{user}");
+        assert_eq!(program.arena().may_tell_of(std::process::id()), allowed, "{user}");
         program.vanish();
     }
     drain.finish().expect("finished");

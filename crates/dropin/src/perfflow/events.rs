@@ -115,7 +115,7 @@ impl Events {
         if CALL_NAMES.contains(&(&*event.cat, &*event.name)) {
             return;
         }
-        let told = FlowEvent {
+        let event = FlowEvent {
             phase: event.phase,
             name: self.number(&event.name),
             cat: self.number(&event.cat),
@@ -125,7 +125,7 @@ impl Events {
             end_ns: event.end_ns().unwrap_or(start_ns),
             more: more(event).map(Box::new),
         };
-        self.events.push(told);
+        self.events.push(event);
     }
 
     /// Threads lie one behind the other in a file. The sort is stable: what a thread told at the same time stays in its order.

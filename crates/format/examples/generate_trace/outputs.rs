@@ -126,7 +126,7 @@ pub(crate) fn generate(events: u64, seconds: u32, sharded: bool, forms: &Forms) 
     let mut run = forms.run.as_deref().map(Run::create).transpose()?;
     let mut summary = Summary::default();
     let mut calls = Vec::new();
-    while workload.turn(&mut calls) {
+    while workload.next_step(&mut calls) {
         for call in &calls {
             summary.add(call);
             lines.call(call);

@@ -143,29 +143,29 @@ impl Workload {
         }
     }
 
-    /// Puts the calls of the next turn into `calls`; says whether there were any.
-    pub(crate) fn turn(&mut self, calls: &mut Vec<Call>) -> bool {
+    /// Puts the calls of the next step into `calls`; says whether there were any.
+    pub(crate) fn next_step(&mut self, calls: &mut Vec<Call>) -> bool {
         calls.clear();
         if self.left == 0 {
             return false;
         }
         let Some(Reverse((clock, process))) = self.order.pop() else { return false };
-        let mut turn = Turn { clock, process, sharded: self.sharded, calls, random: &mut self.random };
+        let mut builder = StepBuilder { clock, process, sharded: self.sharded, calls, random: &mut self.random };
         let state = &mut self.processes[process];
         if !state.started {
             state.started = true;
-            turn.call("start", "dftracer", 0, (clock, clock), None, Detail::Start);
+            builder.call("start", "dftracer", 0, (clock, clock), None, Detail::Start);
         }
-        turn.step(state.step, state.step / self.steps_per_epoch);
+        builder.step(state.step, state.step / self.steps_per_epoch);
         state.step += 1;
         let saved = (clock - ORIGIN_NS) * CHECKPOINTS / self.span_ns;
         if process.is_multiple_of(PROCESSES / HOSTS) && saved > state.checkpoints {
             state.checkpoints = saved;
-            turn.checkpoint(state.step, state.step / self.steps_per_epoch);
+            builder.checkpoint(state.step, state.step / self.steps_per_epoch);
         }
-        let pause = self.step_ns * 9 / 10 + turn.random.below(self.step_ns / 5 + 1);
-        let next = turn.clock.max(clock + pause);
-        turn.compute(next, state.step, state.step / self.steps_per_epoch);
+        let pause = self.step_ns * 9 / 10 + builder.random.below(self.step_ns / 5 + 1);
+        let next = builder.clock.max(clock + pause);
+        builder.compute(next, state.step, state.step / self.steps_per_epoch);
         self.order.push(Reverse((next + 1_000, process)));
         calls.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= calls.len() as u64;
@@ -173,8 +173,8 @@ impl Workload {
     }
 }
 
-/// A turn of one process in the making.
-struct Turn<'a> {
+/// A step of one process in the making.
+struct StepBuilder<'a> {
     clock: i64,
     process: usize,
     sharded: bool,
@@ -182,7 +182,7 @@ struct Turn<'a> {
     random: &'a mut Random,
 }
 
-impl Turn<'_> {
+impl StepBuilder<'_> {
     fn call(
         &mut self,
         name: &'static str,

@@ -31,8 +31,8 @@ impl Held {
 
     /// Whether it belongs to the caller and is no more open to others than `mode`.
     pub fn is_own(&self, mode: u32) -> io::Result<bool> {
-        let facts = rustix::fs::fstat(&self.0)?;
-        Ok(facts.st_uid == rustix::process::geteuid().as_raw() && facts.st_mode & 0o777 & !mode == 0)
+        let metadata = rustix::fs::fstat(&self.0)?;
+        Ok(metadata.st_uid == rustix::process::geteuid().as_raw() && metadata.st_mode & 0o777 & !mode == 0)
     }
 
     /// What lies in it.

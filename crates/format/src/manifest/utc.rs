@@ -1,4 +1,4 @@
-//! Moments as people write them, in UTC. The manifest needs two spellings and no calendar library.
+//! Times as people write them, in UTC. The manifest needs two spellings and no calendar library.
 
 /// `2026-11-15T18:30:12.000000001Z`
 pub fn rfc3339(ns: i64) -> String {
@@ -40,7 +40,7 @@ mod tests {
 
     /// Expected values by `date -u -d @SECONDS`.
     #[test]
-    fn moments_are_spelled() {
+    fn times_are_spelled() {
         for (seconds, expected) in [
             (0, "19700101T000000Z"),
             (-1, "19691231T235959Z"),

@@ -7,7 +7,7 @@ use crate::decimal::Decimal;
 use crate::dialect::Reading;
 use crate::json::Raw;
 use crate::text::unescape;
-use crate::view::{EventView, Fields, Members};
+use crate::view::{EventView, FieldSet, Fields};
 
 /// Arguments that a record has fields for: the integers, then these two.
 pub(super) const FHASH: usize = INTEGERS.len();
@@ -38,16 +38,16 @@ pub(super) fn deliver(
     let fields = TopLevel::of(event);
     let kept = fields.kept(event, reading);
     scratch.extra.clear();
-    for (key, value) in Members::new(event.raw()) {
-        if Fields::of(key).is_none_or(|field| !kept.has(field)) {
-            push_member(&mut scratch.extra, key, value);
+    for (key, value) in Fields::new(event.raw()) {
+        if FieldSet::of(key).is_none_or(|field| !kept.has(field)) {
+            push_field(&mut scratch.extra, key, value);
         }
     }
     let arguments = Arguments::of(event.raw_args());
     scratch.rest.clear();
-    for (key, value) in Members::new(event.raw_args()) {
+    for (key, value) in Fields::new(event.raw_args()) {
         if column_of_raw(key).is_none_or(|column| arguments.taken & 1 << column == 0) {
-            push_member(&mut scratch.rest, key, value);
+            push_field(&mut scratch.rest, key, value);
         }
     }
     let hash = |column: usize| arguments.hash(column);
@@ -60,7 +60,7 @@ pub(super) fn deliver(
         tid: event.tid,
         start_ns: event.start_ns,
         dur_ns: event.dur_ns,
-        id: fields.id.and_then(exact_i64).filter(|_| kept.has(Fields::ID)),
+        id: fields.id.and_then(exact_i64).filter(|_| kept.has(FieldSet::ID)),
         fhash: fhash.as_ref().map(|(text, _)| &**text),
         hhash: hhash.as_ref().map(|(text, _)| &**text),
         fhash_is_number: fhash.as_ref().is_some_and(|(_, number)| *number),
@@ -69,12 +69,12 @@ pub(super) fn deliver(
         integers: arguments.integers,
         rest: &scratch.rest,
         extra: &scratch.extra,
-        has_args: kept.has(Fields::ARGS),
+        has_args: kept.has(FieldSet::ARGS),
         form: fields.form(kept),
     });
 }
 
-/// The known members of an event as they stand, the last one where a key is repeated.
+/// The known fields of an event as they stand, the last one where a key is repeated.
 #[derive(Default)]
 struct TopLevel<'a> {
     ph: Option<Raw<'a>>,
@@ -89,7 +89,7 @@ struct TopLevel<'a> {
 impl<'a> TopLevel<'a> {
     fn of(event: &EventView<'a>) -> TopLevel<'a> {
         let mut found = TopLevel::default();
-        for (key, value) in Members::new(event.raw()) {
+        for (key, value) in Fields::new(event.raw()) {
             let field = match key {
                 b"ph" => &mut found.ph,
                 b"pid" => &mut found.pid,
@@ -106,29 +106,29 @@ impl<'a> TopLevel<'a> {
     }
 
     /// The fields from which the record can tell what exactly stood in the line.
-    fn kept(&self, event: &EventView<'_>, reading: Reading) -> Fields {
+    fn kept(&self, event: &EventView<'_>, reading: Reading) -> FieldSet {
         let mut kept = event.taken();
         let exact = |value: Option<Raw<'a>>| value.and_then(exact_i64).is_some();
         let mut keep = |field, exactly: bool| {
             let taken = kept.has(field);
             kept.set(field, taken && exactly);
         };
-        keep(Fields::PH, self.ph != Some(Raw::Str(b"I")));
-        keep(Fields::PID, exact(self.pid));
-        keep(Fields::TID, exact(self.tid));
-        keep(Fields::ID, exact(self.id));
+        keep(FieldSet::PH, self.ph != Some(Raw::Str(b"I")));
+        keep(FieldSet::PID, exact(self.pid));
+        keep(FieldSet::TID, exact(self.tid));
+        keep(FieldSet::ID, exact(self.id));
         let times = self.times_are_exact(event, reading);
-        keep(Fields::TS, times);
-        keep(Fields::DUR, times);
-        keep(Fields::NS, times);
+        keep(FieldSet::TS, times);
+        keep(FieldSet::DUR, times);
+        keep(FieldSet::NS, times);
         kept
     }
 
-    /// Whether start and duration say all that the members about time said.
+    /// Whether start and duration say all that the fields about time said.
     fn times_are_exact(&self, event: &EventView<'_>, reading: Reading) -> bool {
         let taken = event.taken();
         let absent_or_taken = |value: Option<Raw<'_>>, field| value.is_none() || taken.has(field);
-        if !absent_or_taken(self.ts, Fields::TS) || !absent_or_taken(self.dur, Fields::DUR) {
+        if !absent_or_taken(self.ts, FieldSet::TS) || !absent_or_taken(self.dur, FieldSet::DUR) {
             return false;
         }
         if !reading.dialect.is_own() {
@@ -141,21 +141,24 @@ impl<'a> TopLevel<'a> {
         integer(self.ts)
             && integer(self.dur)
             && (self.dur.is_none() || self.ts.is_some())
-            && absent_or_taken(self.ns, Fields::NS)
+            && absent_or_taken(self.ns, FieldSet::NS)
             && self.ns.is_none_or(|value| exact_i64(value).is_some_and(remainders))
     }
 
-    fn form(&self, kept: Fields) -> Form {
+    fn form(&self, kept: FieldSet) -> Form {
         let mut form = Form::default();
-        for (field, there) in
-            [(Fields::NAME, Form::NAME), (Fields::CAT, Form::CAT), (Fields::PID, Form::PID), (Fields::TID, Form::TID)]
-        {
+        for (field, there) in [
+            (FieldSet::NAME, Form::NAME),
+            (FieldSet::CAT, Form::CAT),
+            (FieldSet::PID, Form::PID),
+            (FieldSet::TID, Form::TID),
+        ] {
             if kept.has(field) {
                 form = form.with(there);
             }
         }
         match self.ph {
-            Some(Raw::Number(_)) if kept.has(Fields::PH) => form.with(Form::NUMBERED_PHASE),
+            Some(Raw::Number(_)) if kept.has(FieldSet::PH) => form.with(Form::NUMBERED_PHASE),
             _ => form,
         }
     }
@@ -174,7 +177,7 @@ struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     fn of(args: &'a [u8]) -> Arguments<'a> {
         let mut found = Arguments { last: [None; COLUMNS], integers: [0; INTEGERS.len()], present: 0, taken: 0 };
-        for (key, value) in Members::new(args) {
+        for (key, value) in Fields::new(args) {
             if let Some(column) = column_of_raw(key) {
                 found.last[column] = Some(value);
             }
@@ -249,8 +252,8 @@ fn is_whole(value: Raw<'_>, unit_ns: i64) -> bool {
         && Decimal::parse(digits).and_then(|v| v.scaled(i128::from(unit_ns))).is_some_and(|v| v.is_whole())
 }
 
-/// Appends a member to the inside of an object.
-pub(super) fn push_member(out: &mut String, key: &[u8], value: Raw<'_>) {
+/// Appends a field to the inside of an object.
+pub(super) fn push_field(out: &mut String, key: &[u8], value: Raw<'_>) {
     if !out.is_empty() {
         out.push(',');
     }

@@ -3,7 +3,7 @@
 //! It reads values that are in the form that nearly all have (text without escapes, integers of at most 18 digits) and
 //! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
 
-use super::checked::{meant_i64, push_member};
+use super::checked::{meant_i64, push_field};
 use super::shapes::{Follows, Place, Shapes, load16, slot};
 use super::{Form, INTEGERS, Record, Scratch};
 use crate::dialect::Reading;
@@ -29,7 +29,7 @@ struct Draft<'a> {
     numbers: u32,
 }
 
-/// Members that are kept as text: a stretch of the line, or put together elsewhere where they do not stand side by side.
+/// Fields that are kept as text: a stretch of the line, or put together elsewhere where they do not stand side by side.
 #[derive(Clone, Copy, Default)]
 struct Kept {
     start: usize,
@@ -38,29 +38,29 @@ struct Kept {
 }
 
 impl Kept {
-    /// Adds a member: where its key and the end of its value are, and whether there is no space between them.
+    /// Adds a field: where its key and the end of its value are, and whether there is no space between them.
     #[inline]
-    fn add(&mut self, text: &str, member: &Member<'_>, closely: bool, scratch: &mut String) {
+    fn add(&mut self, text: &str, field: &Field<'_>, closely: bool, scratch: &mut String) {
         if closely && self.end == 0 {
-            (self.start, self.end) = (member.key, member.end);
-        } else if closely && self.end + 1 == member.key && !self.elsewhere {
-            // The one byte between two members can only be their comma.
-            self.end = member.end;
+            (self.start, self.end) = (field.key, field.end);
+        } else if closely && self.end + 1 == field.key && !self.elsewhere {
+            // The one byte between two fields can only be their comma.
+            self.end = field.end;
         } else {
-            self.add_elsewhere(text, member, scratch);
+            self.add_elsewhere(text, field, scratch);
         }
     }
 
     #[cold]
-    fn add_elsewhere(&mut self, text: &str, member: &Member<'_>, scratch: &mut String) {
+    fn add_elsewhere(&mut self, text: &str, field: &Field<'_>, scratch: &mut String) {
         if !self.elsewhere {
             scratch.clear();
             scratch.push_str(text.get(self.start..self.end).unwrap_or_default());
             self.elsewhere = true;
         }
-        let key = Scanner::new(text.as_bytes(), member.key).key().unwrap_or_default();
-        push_member(scratch, key, member.value);
-        self.end = member.end;
+        let key = Scanner::new(text.as_bytes(), field.key).key().unwrap_or_default();
+        push_field(scratch, key, field.value);
+        self.end = field.end;
     }
 
     #[inline]
@@ -69,35 +69,35 @@ impl Kept {
     }
 }
 
-/// A member of which the text is kept.
-struct Member<'a> {
+/// A field of which the text is kept.
+struct Field<'a> {
     key: usize,
     value: Raw<'a>,
     end: usize,
 }
 
-impl<'a> Member<'a> {
+impl<'a> Field<'a> {
     /// Reads the value at `at` with every check.
     #[inline]
-    fn read(bytes: &'a [u8], key: usize, at: usize, depth: Depth) -> Result<Member<'a>, Miss> {
+    fn read(bytes: &'a [u8], key: usize, at: usize, depth: Depth) -> Result<Field<'a>, Miss> {
         if bytes.get(at).is_none_or(u8::is_ascii_whitespace) {
             return Err(Miss::Value);
         }
         if let Ok((_, end)) = integer(bytes, at)
             && !is_fraction(bytes, end)
         {
-            return Ok(Member { key, value: Raw::Number(&bytes[at..end]), end });
+            return Ok(Field { key, value: Raw::Number(&bytes[at..end]), end });
         }
         let mut scanner = Scanner::new(bytes, at);
         let value = match depth {
             Depth::Event => scanner.value(),
             Depth::Arguments => scanner.value_within_object(),
         };
-        Ok(Member { key, value: value.map_err(|_| Miss::Value)?, end: scanner.at() })
+        Ok(Field { key, value: value.map_err(|_| Miss::Value)?, end: scanner.at() })
     }
 }
 
-/// Where a member stands, which decides how deep its value may be nested.
+/// Where a field stands, which decides how deep its value may be nested.
 #[derive(Clone, Copy)]
 enum Depth {
     Event,
@@ -145,13 +145,13 @@ pub(super) fn event(
             } else if usize::from(slot) >= INTEGERS.len() || too_long(bytes, at) {
                 return Err(Miss::Value);
             } else {
-                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
-                if let Some(v) = meant_i64(member.value) {
+                let field = Field::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
+                if let Some(v) = meant_i64(field.value) {
                     draft.integers[usize::from(slot) % slot::INTEGER_SLOTS] = v;
                     draft.present |= node.bit;
                 }
-                rest.add(text, &member, node.closely, &mut scratch.rest);
-                at = member.end;
+                rest.add(text, &field, node.closely, &mut scratch.rest);
+                at = field.end;
             }
             continue;
         }
@@ -172,14 +172,14 @@ pub(super) fn event(
                 at = end;
             }
             Follows::Rest => {
-                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
-                rest.add(text, &member, node.closely, &mut scratch.rest);
-                at = member.end;
+                let field = Field::read(bytes, link + usize::from(node.key), at, Depth::Arguments)?;
+                rest.add(text, &field, node.closely, &mut scratch.rest);
+                at = field.end;
             }
             Follows::Extra => {
-                let member = Member::read(bytes, link + usize::from(node.key), at, Depth::Event)?;
-                extra.add(text, &member, node.closely, &mut scratch.extra);
-                at = member.end;
+                let field = Field::read(bytes, link + usize::from(node.key), at, Depth::Event)?;
+                extra.add(text, &field, node.closely, &mut scratch.extra);
+                at = field.end;
             }
             Follows::End => {
                 let (start_ns, dur_ns) = draft.times(how.reading).ok_or(Miss::Value)?;

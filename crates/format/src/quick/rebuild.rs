@@ -1,6 +1,6 @@
 //! The line again, from its record: equal to the original as JSON.
 //!
-//! Equal means: the same members with the same values, the last one where a key was repeated; their order and the space
+//! Equal means: the same fields with the same values, the last one where a key was repeated; their order and the space
 //! between them may differ, and `5.0` may become `5`.
 
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use super::{Form, INTEGERS, Record};
 use crate::dialect::Reading;
 use crate::event::Phase;
 use crate::text::escape_odd_str;
-use crate::view::{Fields, Members};
+use crate::view::{FieldSet, Fields};
 
 /// Writes the object of a record, without a line end, as it was read.
 pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
     let mut out = Object { text: String::with_capacity(256) };
-    let mut extra = Fields::default();
-    for (key, _) in Members::inside(record.extra.as_bytes()) {
-        if let Some(field) = Fields::of(key) {
+    let mut extra = FieldSet::default();
+    for (key, _) in Fields::inside(record.extra.as_bytes()) {
+        if let Some(field) = FieldSet::of(key) {
             extra.set(field, true);
         }
     }
@@ -36,14 +36,14 @@ pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
     if record.form.has(Form::TID) {
         out.number("tid", record.tid);
     }
-    if !extra.has(Fields::PH) {
+    if !extra.has(FieldSet::PH) {
         if record.form.has(Form::NUMBERED_PHASE) {
             out.number("ph", phase_number(record.phase));
         } else {
             out.string("ph", record.phase.letter().encode_utf8(&mut [0; 4]));
         }
     }
-    if !(extra.has(Fields::TS) || extra.has(Fields::DUR) || reading.dialect.is_own() && extra.has(Fields::NS)) {
+    if !(extra.has(FieldSet::TS) || extra.has(FieldSet::DUR) || reading.dialect.is_own() && extra.has(FieldSet::NS)) {
         times(&mut out, record, reading);
     }
     if record.has_args {
@@ -57,16 +57,16 @@ pub fn rebuild(record: &Record<'_>, reading: Reading) -> String {
         }
         hash(&mut args, "fhash", record.fhash, record.fhash_is_number);
         hash(&mut args, "hhash", record.hhash, record.hhash_is_number);
-        args.members(record.rest);
+        args.fields(record.rest);
         let _ = write!(out.text, "{{{}}}", args.text);
     }
-    out.members(record.extra);
+    out.fields(record.extra);
     format!("{{{}}}", out.text)
 }
 
 /// Which of [`INTEGERS`] stand among other arguments, because the line had them in another form; as bits.
 pub fn integers_in(rest: &str) -> u32 {
-    let columns = Members::inside(rest.as_bytes()).filter_map(|(key, _)| column_of_raw(key));
+    let columns = Fields::inside(rest.as_bytes()).filter_map(|(key, _)| column_of_raw(key));
     columns.filter(|column| *column < INTEGERS.len()).fold(0, |bits, column| bits | 1 << column)
 }
 
@@ -149,7 +149,7 @@ impl Object {
         }
     }
 
-    fn members(&mut self, inside: &str) {
+    fn fields(&mut self, inside: &str) {
         if !inside.is_empty() {
             if !self.text.is_empty() {
                 self.text.push(',');

@@ -2,7 +2,7 @@
 //!
 //! Lines of one writer differ in their values; the text between them (`,"cat":"`) repeats. Each node is one such text, a
 //! *link*, taken from an event that was scanned with every check. A line whose links are all known, with values between
-//! them that are what their nodes expect, is therefore an event of the same members, and nothing else needs a look.
+//! them that are what their nodes expect, is therefore an event of the same fields, and nothing else needs a look.
 //!
 //! Few events differ in their phase, and few names occur in several categories. Both are therefore no values but belong to the
 //! links (`,"ph":"X","args":{"ret":`), which spares two steps of about twelve; the end of an event knows what they were.
@@ -41,7 +41,7 @@ use super::checked::{FHASH, HHASH, column_of_raw};
 use crate::dialect::Dialect;
 use crate::event::Phase;
 use crate::json::{Raw, Scanner};
-use crate::view::{Fields, phase_of};
+use crate::view::{FieldSet, phase_of};
 
 /// Which value follows a link.
 ///
@@ -56,7 +56,7 @@ pub(super) enum Follows {
     Hash,
     /// An argument that the record has no field for.
     Rest,
-    /// Such a member of the event itself.
+    /// Such a field of the event itself.
     Extra,
     /// Nothing: the event is complete. The slot holds its form.
     End,
@@ -395,7 +395,7 @@ impl<'a> Path<'a> {
         loop {
             let (key, at) = key(&mut scanner)?;
             if key == b"args" {
-                self.once(Fields::ARGS.bits())?;
+                self.once(FieldSet::ARGS.bits())?;
                 self.args(&mut scanner)?;
             } else {
                 let value = scanner.value().ok()?;
@@ -446,34 +446,34 @@ impl<'a> Path<'a> {
         new.then_some(())
     }
 
-    /// What follows the key of a member of the event itself: a value, or nothing where that is part of the link.
+    /// What follows the key of a field of the event itself: a value, or nothing where that is part of the link.
     fn top_level(&mut self, key: &[u8], value: Raw<'a>) -> Option<Option<(Follows, u8)>> {
-        let Some(field) = Fields::of(key) else {
+        let Some(field) = FieldSet::of(key) else {
             // A header, unless its value is something else.
             return (key != b"traceEvents").then_some(Some((Follows::Extra, 0)));
         };
-        if field == Fields::NS && !self.dialect.is_own() {
+        if field == FieldSet::NS && !self.dialect.is_own() {
             // Remainders are ours; in other traces the key is an unknown one.
             return Some(Some((Follows::Extra, 0)));
         }
         let (follows, form) = match (field, value) {
-            (Fields::NAME, Raw::Str(_)) => (Some((Follows::Text, slot::NAME)), Form::NAME),
-            (Fields::CAT, Raw::Str(text)) => (self.category(text), Form::CAT),
-            (Fields::PH, Raw::Str(&[letter])) => {
+            (FieldSet::NAME, Raw::Str(_)) => (Some((Follows::Text, slot::NAME)), Form::NAME),
+            (FieldSet::CAT, Raw::Str(text)) => (self.category(text), Form::CAT),
+            (FieldSet::PH, Raw::Str(&[letter])) => {
                 self.phase = Phase::from_letter(letter)?;
                 (None, Form::default())
             }
-            (Fields::PH, number @ Raw::Number(_)) => {
+            (FieldSet::PH, number @ Raw::Number(_)) => {
                 let (phase, exact) = phase_of(number);
                 self.phase = exact.then_some(phase)?;
                 (None, Form::NUMBERED_PHASE)
             }
-            (Fields::PID, Raw::Number(_)) => (Some((Follows::Integer, slot::PID)), Form::PID),
-            (Fields::TID, Raw::Number(_)) => (Some((Follows::Integer, slot::TID)), Form::TID),
-            (Fields::TS, Raw::Number(_)) => (Some((Follows::Integer, slot::TS)), Form::default()),
-            (Fields::DUR, Raw::Number(_)) => (Some((Follows::Integer, slot::DUR)), Form::default()),
-            (Fields::NS, Raw::Number(_)) => (Some((Follows::Integer, slot::NS)), Form::default()),
-            (Fields::ID, Raw::Number(_)) => (Some((Follows::Integer, slot::ID)), Form::default()),
+            (FieldSet::PID, Raw::Number(_)) => (Some((Follows::Integer, slot::PID)), Form::PID),
+            (FieldSet::TID, Raw::Number(_)) => (Some((Follows::Integer, slot::TID)), Form::TID),
+            (FieldSet::TS, Raw::Number(_)) => (Some((Follows::Integer, slot::TS)), Form::default()),
+            (FieldSet::DUR, Raw::Number(_)) => (Some((Follows::Integer, slot::DUR)), Form::default()),
+            (FieldSet::NS, Raw::Number(_)) => (Some((Follows::Integer, slot::NS)), Form::default()),
+            (FieldSet::ID, Raw::Number(_)) => (Some((Follows::Integer, slot::ID)), Form::default()),
             _ => return None,
         };
         self.once(field.bits())?;

@@ -102,14 +102,14 @@ fn events(text: &[u8], last: bool, reading: Reading) -> Vec<Event> {
     Items::new(text, reading, last).filter_map(event).collect()
 }
 
-/// An event by its meaning: members by their keys, the last one where a key is repeated.
+/// An event by its meaning: fields by their keys, the last one where a key is repeated.
 fn settled(event: &Event) -> String {
-    let members = |list: &[(String, Value)]| {
+    let fields = |list: &[(String, Value)]| {
         let map: std::collections::BTreeMap<_, _> = list.iter().cloned().collect();
         format!("{map:?}")
     };
     let bare = Event { args: Vec::new(), extra: Vec::new(), ..event.clone() };
-    format!("{bare:?} {} {}", members(&event.args), members(&event.extra))
+    format!("{bare:?} {} {}", fields(&event.args), fields(&event.extra))
 }
 
 /// A line, and what its record says of the parts that are not copied from the event.
@@ -167,7 +167,7 @@ fn a_line_becomes_columns() {
 
 #[test]
 fn what_is_not_exact_is_kept_as_text() {
-    for (member, extra) in [
+    for (field, extra) in [
         (r#""pid":"main""#, r#""pid":"main""#),
         (r#""pid":"12""#, r#""pid":"12""#),
         (r#""pid":007"#, r#""pid":007"#),
@@ -185,7 +185,7 @@ fn what_is_not_exact_is_kept_as_text() {
         (r#""ph":"p""#, r#""ph":"X","ph":"p""#),
         (r#""s" : "t""#, r#""s":"t""#),
     ] {
-        let line = format!(r#"{{"ph":"X",{member}}}"#);
+        let line = format!(r#"{{"ph":"X",{field}}}"#);
         check_text(line.as_bytes(), true, FOREIGN);
         let mut quick = Quick::new(FOREIGN);
         let each = &mut |r: &Record<'_>| assert_eq!(r.extra, extra, "{line}");
@@ -282,7 +282,7 @@ fn check_bytes(text: &[u8]) {
     }
     let values: Vec<Option<Value>> = events(text, true, FOREIGN).iter().map(|e| e.arg("p").cloned()).collect();
     let mut kept = Vec::new();
-    let each = &mut |r: &Record<'_>| kept.push(members(r.rest).next().map(|(_, value)| value));
+    let each = &mut |r: &Record<'_>| kept.push(fields(r.rest).next().map(|(_, value)| value));
     quick.scan(text, true, each, &mut |_| {});
     let paths = |list: &[Option<Value>]| -> Vec<_> {
         let bytes = |v: &Option<Value>| Some(crate::text::path_bytes(v.as_ref()?.as_str()?).into_owned());
@@ -397,9 +397,9 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-fn joined(members: &[(String, String)], space: &str) -> String {
-    let members: Vec<String> = members.iter().map(|(k, v)| format!("\"{k}\":{space}{v}")).collect();
-    format!("{{{}}}", members.join(&format!(",{space}")))
+fn joined(fields: &[(String, String)], space: &str) -> String {
+    let fields: Vec<String> = fields.iter().map(|(k, v)| format!("\"{k}\":{space}{v}")).collect();
+    format!("{{{}}}", fields.join(&format!(",{space}")))
 }
 
 fn space() -> impl Strategy<Value = &'static str> {
@@ -415,25 +415,25 @@ fn usual_line() -> impl Strategy<Value = String> {
     let ph = odd(prop_oneof![Just("\"X\""), Just("1"), Just("\"M\"")].prop_map(str::to_owned).boxed());
     (top, ph, arguments, proptest::option::of((key(), value())), space()).prop_map(
         |((name, pid, ts, dur, ns), ph, arguments, more, space)| {
-            let mut members: Vec<(String, String)> =
+            let mut fields: Vec<(String, String)> =
                 [("name", name), ("pid", pid), ("ts", ts), ("dur", dur), ("ph", ph)]
                     .map(|(key, value)| (key.to_owned(), value))
                     .into();
-            members.push(("ns".to_owned(), ns));
-            members.push(("args".to_owned(), joined(&arguments, space)));
-            members.extend(more);
-            joined(&members, space)
+            fields.push(("ns".to_owned(), ns));
+            fields.push(("args".to_owned(), joined(&arguments, space)));
+            fields.extend(more);
+            joined(&fields, space)
         },
     )
 }
 
 fn odd_line() -> impl Strategy<Value = String> {
     let arguments = proptest::collection::vec((argument_key(), value()), 0..6);
-    let members = proptest::collection::vec((key(), value()), 0..6);
-    (members, arguments, space()).prop_map(|(mut members, arguments, space)| {
-        members.push(("args".to_owned(), joined(&arguments, space)));
-        members.push(("ph".to_owned(), "\"X\"".to_owned()));
-        joined(&members, space)
+    let fields = proptest::collection::vec((key(), value()), 0..6);
+    (fields, arguments, space()).prop_map(|(mut fields, arguments, space)| {
+        fields.push(("args".to_owned(), joined(&arguments, space)));
+        fields.push(("ph".to_owned(), "\"X\"".to_owned()));
+        joined(&fields, space)
     })
 }
 

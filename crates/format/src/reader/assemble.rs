@@ -138,15 +138,15 @@ impl Judge {
 
     fn judge_member(&mut self, member: &Packed, piece: &Piece<'_>, text_len: usize) {
         let found = piece.events.iter().filter(|event| event.phase != Phase::Metadata).count() as u64;
-        let said = u64::from(member.header.count);
+        let announced = u64::from(member.header.count);
         let place = Place::File(member.at);
         if member.torn {
-            let note = format!("{found} of {said} events could be read, {text_len} bytes of text");
+            let note = format!("{found} of {announced} events could be read, {text_len} bytes of text");
             self.summary.damage.add(place, What::TornMember, member.bytes.len() as u64, note);
             return;
         }
-        if found != said {
-            self.summary.damage.add(place, What::WrongCount, 0, format!("{said} announced, {found} found"));
+        if found != announced {
+            self.summary.damage.add(place, What::WrongCount, 0, format!("{announced} announced, {found} found"));
         }
         let identity = piece.events.first().filter(|event| event.cat == crate::identity::CATEGORY);
         let image = identity.and_then(|event| event.arg_str("nonce")).unwrap_or_default();

@@ -34,8 +34,8 @@ fn is_event(event: &Event) -> bool {
 }
 
 /// What tells an event from others in every form: name, category, thread, microsecond, file, data.
-fn told(trace: &Trace) -> Vec<String> {
-    let mut told: Vec<_> = (trace.events.iter().filter(|event| is_event(event)))
+fn lines_of(trace: &Trace) -> Vec<String> {
+    let mut lines: Vec<_> = (trace.events.iter().filter(|event| is_event(event)))
         .map(|event| {
             let start = event.start_ns.expect("every generated event has a time").div_euclid(1_000);
             let shown = |key| event.arg(key).map(|value| format!("{value:?}"));
@@ -46,8 +46,8 @@ fn told(trace: &Trace) -> Vec<String> {
             format!("{start} {}/{} {}/{} {path:?} {args}", event.cat, event.name, event.pid, event.tid)
         })
         .collect();
-    told.sort_unstable();
-    told
+    lines.sort_unstable();
+    lines
 }
 
 /// Compares a form with what the generator said and with what another form told.
@@ -59,9 +59,9 @@ fn check(form: &str, trace: &Trace, summary: &Summary, expected: &[String]) {
     }
     let said: BTreeMap<_, _> = summary.calls.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
     assert_eq!(counts, said, "{form}");
-    let told = told(trace);
-    assert_eq!(told.len(), expected.len(), "{form}");
-    for (one, other) in told.iter().zip(expected) {
+    let lines = lines_of(trace);
+    assert_eq!(lines.len(), expected.len(), "{form}");
+    for (one, other) in lines.iter().zip(expected) {
         assert_eq!(one, other, "{form}");
     }
 }
@@ -75,7 +75,7 @@ fn every_form_holds_the_same_events() {
     assert_eq!(summary.calls.values().map(|sum| sum.0).sum::<u64>(), EVENTS);
 
     let plain = read_file(forms.plain.as_deref().expect("asked for")).expect("readable");
-    let expected = told(&plain);
+    let expected = lines_of(&plain);
     check("plain", &plain, &summary, &expected);
     check("single", &read_file(forms.single.as_deref().expect("asked for")).expect("readable"), &summary, &expected);
     check("multi", &read_file(forms.multi.as_deref().expect("asked for")).expect("readable"), &summary, &expected);

@@ -27,7 +27,7 @@ fn check_group(group: &GroupMeta) -> Result<(), &'static str> {
     let ranges = [&group.time, &group.spans].into_iter().chain(&group.pages);
     let counted = group.per_phase.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
     let phases = group.per_phase.iter().fold(0, |bits, (code, _)| bits | phase_bit(*code));
-    let told: [(bool, &str); 5] = [
+    let rules: [(bool, &str); 5] = [
         ((1..=MOST_ROWS).contains(&group.rows), "an impossible number of rows"),
         (ranges.flatten().all(|(start, end)| start <= end), "a time range that ends before it starts"),
         (group.per_phase.is_sorted_by(|a, b| a.0 < b.0) && counted == Some(group.rows), "other rows per phase"),
@@ -37,7 +37,7 @@ fn check_group(group: &GroupMeta) -> Result<(), &'static str> {
             "durations of rows that it does not have",
         ),
     ];
-    told.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(what))
+    rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(what))
 }
 
 /// Whether the ids that row groups are said to hold are ids of the part's tables.
@@ -87,13 +87,13 @@ mod tests {
             ("other phases", |group| group.phases = u16::MAX),
             ("durations", |group| group.late.push((10, 1))),
         ];
-        for (said, forge) in cases {
+        for (expected, forge) in cases {
             let mut group = good();
             forge(&mut group);
             let found = check(&Meta { groups: vec![good(), group], processes: Vec::new() });
-            match said {
+            match expected {
                 "" => assert_eq!(found, Ok(())),
-                said => assert!(found.as_ref().is_err_and(|what| what.contains(said)), "{said}: {found:?}"),
+                expected => assert!(found.as_ref().is_err_and(|what| what.contains(expected)), "{expected}: {found:?}"),
             }
         }
     }

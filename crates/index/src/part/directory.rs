@@ -128,13 +128,13 @@ mod tests {
             ("more than", |_, _, size| *size += 1),
             ("impossible number", |meta, _, _| meta.groups[1].rows = 1 << 40),
         ];
-        for (said, forge) in cases {
+        for (expected, forge) in cases {
             let (mut meta, mut chunks, mut size) = good();
             forge(&mut meta, &mut chunks, &mut size);
             let found = decode(&encode(&meta, &chunks), size).map(|(_, chunks)| chunks);
-            match said {
+            match expected {
                 "" => assert_eq!(found, Ok(chunks)),
-                said => assert!(found.as_ref().is_err_and(|what| what.contains(said)), "{said}: {found:?}"),
+                expected => assert!(found.as_ref().is_err_and(|what| what.contains(expected)), "{expected}: {found:?}"),
             }
         }
     }

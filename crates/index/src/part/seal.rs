@@ -63,8 +63,8 @@ mod tests {
         file.write_all(bytes).expect("room");
         match (sealed(&file), expected) {
             (Ok((found, _)), Ok(expected)) => assert_eq!(found, expected),
-            (Err(error), Err(said)) => {
-                assert!(error.to_string().contains(said), "{error}, not {said}");
+            (Err(error), Err(expected)) => {
+                assert!(error.to_string().contains(expected), "{error}, not {expected}");
                 assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             }
             other => panic!("{other:?}"),

@@ -9,7 +9,7 @@ use std::path::Path;
 use weftline_format::files;
 
 use super::{bounds, seal};
-use crate::dictionary::Kind;
+use crate::dictionary::DefinitionKind;
 use crate::pipeline::Tables;
 
 /// Which table a string belongs to. From `DEFINED` on: definitions, by their kind.
@@ -17,7 +17,7 @@ const NAMES: u8 = 0;
 const CATS: u8 = 1;
 const FILES: u8 = 2;
 const DEFINED: u8 = 3;
-const KINDS: [Kind; 3] = [Kind::Path, Kind::Host, Kind::Text];
+const KINDS: [DefinitionKind; 3] = [DefinitionKind::Path, DefinitionKind::Host, DefinitionKind::Text];
 /// So much may be packed in any number of bytes.
 const FREE: usize = 64 << 20;
 /// The first bytes of everything that zstd packs.
@@ -56,7 +56,7 @@ fn encode(tables: &Tables, out: &mut impl io::Write) -> io::Result<usize> {
     }
     tables.file_keys().try_for_each(|key| put(Some(FILES), &key))?;
     for (kind, hash) in &tables.defined {
-        if let Some(meaning) = tables.meaning(*kind, hash) {
+        if let Some(meaning) = tables.definition(*kind, hash) {
             put(Some(DEFINED + *kind as u8), hash)?;
             put(None, meaning)?;
         }
@@ -127,13 +127,13 @@ mod tests {
             for number in 0..count {
                 tables.names.intern(&format!("{number}{}", "x".repeat(long)));
             }
-            tables.define(Kind::Host, "h".to_owned(), "node".to_owned());
+            tables.define(DefinitionKind::Host, "h".to_owned(), "node".to_owned());
             let _ = std::fs::remove_file(&path);
             let bytes = write(&path, &tables).expect("written");
             assert_eq!(bytes > 64 << 20, long > 1 << 20, "{bytes} bytes");
             let found = read(&path).expect("read");
             assert!(found.names.iter().eq(tables.names.iter()));
-            assert_eq!(found.meaning(Kind::Host, "h"), Some("node"));
+            assert_eq!(found.definition(DefinitionKind::Host, "h"), Some("node"));
         }
     }
 

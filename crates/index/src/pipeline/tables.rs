@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use crate::dictionary::{Kind, Process, Strings};
+use crate::dictionary::{DefinitionKind, Process, Strings};
 use crate::rows::{Collector, Definition, Meaning, OfFile, key_of, meaning_of, open_key};
 
 /// The common tables.
@@ -17,9 +17,9 @@ pub(crate) struct Tables {
     pub processes: Vec<Process>,
     by_key: FxHashMap<String, u32>,
     /// What hashes mean; the first definition counts.
-    pub meanings: FxHashMap<(u8, String), String>,
+    pub definitions: FxHashMap<(u8, String), String>,
     /// The same, in the order of their coming.
-    pub defined: Vec<(Kind, String)>,
+    pub defined: Vec<(DefinitionKind, String)>,
     /// The key that a hash has at this place of a file.
     current: FxHashMap<(usize, String), u32>,
     /// What hashes mean that were used before their file defined them, by their keys.
@@ -52,10 +52,10 @@ impl Tables {
             let known = maps.processes[changed as usize];
             self.processes[known as usize].complete(&collector.process_table.processes[changed as usize]);
         }
-        for (file, told) in std::mem::take(&mut collector.process_table.files) {
+        for (file, of_file) in std::mem::take(&mut collector.process_table.files) {
             let known = self.of_files.entry(file).or_default();
-            if !known.contains(&told) {
-                known.push(told);
+            if !known.contains(&of_file) {
+                known.push(of_file);
             }
         }
         for Definition { file, kind, hash, name } in std::mem::take(&mut collector.definitions) {
@@ -97,25 +97,25 @@ impl Tables {
     pub(crate) fn path<'t>(&'t self, key: &'t str) -> Option<&'t str> {
         match meaning_of(key) {
             (_, Meaning::Path(path)) => Some(path),
-            (hash, _) => self.meaning(Kind::Path, hash),
+            (hash, _) => self.definition(DefinitionKind::Path, hash),
         }
     }
 
     /// Everything is read: processes whose host is not known are on the one that their file names, and have the rank that it tells.
     pub(crate) fn settle(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.file.is_empty()) {
-            let Some(told) = self.of_files.get(&process.file) else { continue };
+            let Some(notes) = self.of_files.get(&process.file) else { continue };
             process.rank = process.rank.or_else(|| {
-                told.iter().find_map(|told| if let OfFile::Rank(rank) = told { Some(*rank) } else { None })
+                notes.iter().find_map(|of_file| if let OfFile::Rank(rank) = of_file { Some(*rank) } else { None })
             });
-            let name = |told: &OfFile| match told {
+            let name = |of_file: &OfFile| match of_file {
                 OfFile::Host(name) => Some(name.clone()),
                 OfFile::HostHash(hash) => {
-                    Some(self.meanings.get(&(Kind::Host as u8, hash.clone())).unwrap_or(hash).clone())
+                    Some(self.definitions.get(&(DefinitionKind::Host as u8, hash.clone())).unwrap_or(hash).clone())
                 }
                 OfFile::Rank(_) => None,
             };
-            let mut names: Vec<String> = told.iter().filter_map(name).collect();
+            let mut names: Vec<String> = notes.iter().filter_map(name).collect();
             names.sort_unstable();
             names.dedup();
             if let [host] = names.as_slice() {
@@ -137,16 +137,16 @@ impl Tables {
         id
     }
 
-    pub(crate) fn define(&mut self, kind: Kind, hash: String, name: String) {
+    pub(crate) fn define(&mut self, kind: DefinitionKind, hash: String, name: String) {
         let key = (kind as u8, hash);
-        if !self.meanings.contains_key(&key) {
+        if !self.definitions.contains_key(&key) {
             self.defined.push((kind, key.1.clone()));
-            self.meanings.insert(key, name);
+            self.definitions.insert(key, name);
         }
     }
 
-    pub(crate) fn meaning(&self, kind: Kind, hash: &str) -> Option<&str> {
-        self.meanings.get(&(kind as u8, hash.to_owned())).map(String::as_str)
+    pub(crate) fn definition(&self, kind: DefinitionKind, hash: &str) -> Option<&str> {
+        self.definitions.get(&(kind as u8, hash.to_owned())).map(String::as_str)
     }
 }
 

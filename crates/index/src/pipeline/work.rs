@@ -6,11 +6,11 @@ use weftline_format::Phase;
 use weftline_format::damage::{Damage, Place, What};
 use weftline_format::dialect::{Dialect, Reading};
 use weftline_format::member::{InflateError, inflate_torn};
-use weftline_format::quick::{Aside, Quick, members};
+use weftline_format::quick::{Aside, Quick, fields};
 use weftline_format::sequences::Sequences;
 use weftline_format::source::{Block, Packed, Source};
 
-use super::{FileFacts, Maps, Shared, Sink, columns_of};
+use super::{FileInfo, Maps, Shared, Sink, columns_of};
 use crate::inflate;
 use crate::rows::{Collector, GROUP_ROWS, Loose, Stitcher, Wanted};
 use crate::source::{self, MAX_CARRY, TraceFile, Work};
@@ -29,9 +29,9 @@ pub(super) struct Stitching {
 }
 
 impl Stitching {
-    pub(super) fn judge(&mut self, files: &[TraceFile], facts: &mut [FileFacts]) {
+    pub(super) fn judge(&mut self, files: &[TraceFile], info: &mut [FileInfo]) {
         for (file, sequences) in std::mem::take(&mut self.sequences) {
-            sequences.judge(files[file].from == 0, &mut facts[file].damage);
+            sequences.judge(files[file].from == 0, &mut info[file].damage);
         }
     }
 }
@@ -240,14 +240,14 @@ impl<'a, S: Sink> Worker<'a, S> {
         let place = Place::File(member.at);
         let (before, image) = (self.seen.events, image_of(text));
         self.text(text, Place::Member { member: member.at, text: 0 }, true);
-        let (found, said) = (self.seen.events - before, u64::from(member.header.count));
+        let (found, announced) = (self.seen.events - before, u64::from(member.header.count));
         if member.torn {
-            let note = format!("{found} of {said} events could be read, {} bytes of text", text.len());
+            let note = format!("{found} of {announced} events could be read, {} bytes of text", text.len());
             self.seen.damage.add(place, What::TornMember, member.bytes.len() as u64, note);
             return;
         }
-        if found != said {
-            self.seen.damage.add(place, What::WrongCount, 0, format!("{said} announced, {found} found"));
+        if found != announced {
+            self.seen.damage.add(place, What::WrongCount, 0, format!("{announced} announced, {found} found"));
         }
         self.seen.sequences.note(&image, member.header.seq, member.at);
     }
@@ -343,12 +343,12 @@ impl<'a, S: Sink> Worker<'a, S> {
         let seen = std::mem::take(&mut self.seen);
         let Some(mut state) = self.shared.turn_of(task) else { return Ok(()) };
         let state = &mut *state;
-        let facts = &mut state.files[seen.file];
-        facts.dialect = seen.dialect.unwrap_or(facts.dialect);
-        facts.events += seen.events;
-        facts.definitions += seen.definitions;
-        facts.damage.join(seen.damage);
-        facts.unreadable = facts.unreadable.take().or(seen.unreadable);
+        let info = &mut state.files[seen.file];
+        info.dialect = seen.dialect.unwrap_or(info.dialect);
+        info.events += seen.events;
+        info.definitions += seen.definitions;
+        info.damage.join(seen.damage);
+        info.unreadable = info.unreadable.take().or(seen.unreadable);
         state.stitching.sequences.entry(seen.file).or_default().absorb(seen.sequences);
         Ok(())
     }
@@ -372,7 +372,7 @@ fn image_of(text: &[u8]) -> String {
         true,
         &mut |record| {
             if record.cat == weftline_format::identity::CATEGORY
-                && let Some((_, value)) = members(record.rest).find(|(key, _)| key == "nonce")
+                && let Some((_, value)) = fields(record.rest).find(|(key, _)| key == "nonce")
             {
                 image = value.as_str().unwrap_or_default().to_owned();
             }

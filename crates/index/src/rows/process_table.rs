@@ -5,7 +5,7 @@
 //! none are told by the file.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use weftline_format::quick::{Record, members};
+use weftline_format::quick::{Record, fields};
 use weftline_format::{Value, identity};
 
 use crate::dictionary::Process;
@@ -17,7 +17,7 @@ pub(crate) struct ProcessTable {
     by_key: FxHashMap<String, u32>,
     /// Pids that an identity line of this file spoke of.
     identified: FxHashMap<i64, u32>,
-    /// Facts came after a process was handed on: it must be handed on again.
+    /// Metadata came after a process was handed on: it must be handed on again.
     pub changed: Vec<u32>,
     /// What files say of all their processes, as far as it was not handed on.
     pub files: Vec<(String, OfFile)>,
@@ -144,7 +144,7 @@ impl ProcessTable {
         let process = &mut self.processes[id as usize];
         let argument = |key: &str| argument(record, key);
         match record.name {
-            // DFTracer: `name` is the fact, `value` what it is; the other way round for `process_name`.
+            // DFTracer: `name` is the key, `value` what it is; the other way round for `process_name`.
             "PR" if argument("name") == Some(Value::Str("rank".to_owned())) => {
                 process.rank = argument("value").and_then(|value| match value {
                     Value::Int(rank) => Some(rank),
@@ -166,7 +166,7 @@ impl ProcessTable {
 }
 
 fn argument(record: &Record<'_>, key: &str) -> Option<Value> {
-    members(record.rest).find(|(found, _)| found == key).map(|(_, value)| value)
+    fields(record.rest).find(|(found, _)| found == key).map(|(_, value)| value)
 }
 
 fn is_identity(record: &Record<'_>) -> bool {
@@ -177,7 +177,7 @@ fn is_identity(record: &Record<'_>) -> bool {
 fn identified(record: &Record<'_>) -> Process {
     let mut process = Process { pid: record.pid, ..Process::default() };
     process.hhash = record.hhash.unwrap_or_default().to_owned();
-    for (key, value) in members(record.rest) {
+    for (key, value) in fields(record.rest) {
         match (&*key, value) {
             ("name", Value::Str(text)) => process.name = text,
             ("host", Value::Str(text)) => process.host = text,

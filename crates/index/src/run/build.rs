@@ -16,8 +16,8 @@ use crate::source::TraceFile;
 use crate::{IndexError, Result};
 
 /// Bytes of trace files that share a part, and how many files at most. A file that changes costs its whole part.
-const SEGMENT_BYTES: u64 = 256 << 20;
-const SEGMENT_FILES: usize = 16 << 10;
+const PART_BYTES: u64 = 256 << 20;
+const PART_FILES: usize = 16 << 10;
 
 /// A complete index.
 pub(super) struct Built {
@@ -68,7 +68,7 @@ fn stats_of(set: &TraceSet) -> BTreeMap<PathBuf, Stat> {
 }
 
 /// A part's file, or what is new of it.
-struct Piece {
+struct FileRange {
     file: PathBuf,
     stat: Stat,
     from: u64,
@@ -77,7 +77,7 @@ struct Piece {
 /// What must be read, and which parts stay.
 struct Plan {
     keep: Vec<PartEntry>,
-    read: Vec<Piece>,
+    read: Vec<FileRange>,
 }
 
 /// Makes sure that the index covers all files of a part as they are now. `damaged`: indexes that count for nothing though they are there.
@@ -95,14 +95,14 @@ pub(super) fn complete(set: &TraceSet, damaged: &[PathBuf], threads: usize, prog
     let _ = lock.lock();
     let catalog = Catalog::read(&directory).filter(|_| !damaged.contains(&directory)).unwrap_or_default();
     let Plan { mut keep, read } = plan(set, &stats, &catalog);
-    let count = read.iter().map(|piece| &piece.file).collect::<BTreeSet<_>>().len();
-    let bytes = read.iter().map(|piece| piece.stat.size - piece.from).sum();
+    let count = read.iter().map(|range| &range.file).collect::<BTreeSet<_>>().len();
+    let bytes = read.iter().map(|range| range.stat.size - range.from).sum();
     if bytes > 0 {
         progress.begin("index", bytes);
     }
     let mut unfinished = Unfinished { directory: &directory, names: Vec::new() };
-    for pieces in share(read) {
-        keep.push(write_part(set, &mut unfinished, &pieces, threads, progress)?);
+    for ranges in share(read) {
+        keep.push(write_part(set, &mut unfinished, &ranges, threads, progress)?);
     }
     if bytes > 0 {
         progress.end();
@@ -181,24 +181,24 @@ fn plan(set: &TraceSet, stats: &BTreeMap<PathBuf, Stat>, catalog: &Catalog) -> P
             (true, None) if fresh.contains(file.as_path()) => continue,
             _ => 0,
         };
-        read.push(Piece { file: file.clone(), stat: *stat, from });
+        read.push(FileRange { file: file.clone(), stat: *stat, from });
     }
     Plan { keep, read }
 }
 
 /// Files that share a part.
-fn share(read: Vec<Piece>) -> Vec<Vec<Piece>> {
-    let mut shares: Vec<Vec<Piece>> = Vec::new();
+fn share(read: Vec<FileRange>) -> Vec<Vec<FileRange>> {
+    let mut shares: Vec<Vec<FileRange>> = Vec::new();
     let mut bytes = u64::MAX;
-    for piece in read {
-        let full = bytes >= SEGMENT_BYTES || shares.last().is_some_and(|share| share.len() >= SEGMENT_FILES);
+    for range in read {
+        let full = bytes >= PART_BYTES || shares.last().is_some_and(|share| share.len() >= PART_FILES);
         if full {
             shares.push(Vec::new());
             bytes = 0;
         }
-        bytes = bytes.saturating_add(piece.stat.size);
+        bytes = bytes.saturating_add(range.stat.size);
         if let Some(share) = shares.last_mut() {
-            share.push(piece);
+            share.push(range);
         }
     }
     shares
@@ -207,18 +207,18 @@ fn share(read: Vec<Piece>) -> Vec<Vec<Piece>> {
 fn write_part(
     set: &TraceSet,
     unfinished: &mut Unfinished<'_>,
-    pieces: &[Piece],
+    ranges: &[FileRange],
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<PartEntry> {
     // Marks are taken before the files are read: what changes meanwhile is noticed the next time.
-    let mut marks = Vec::with_capacity(pieces.len());
-    let mut files = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let path = set.path(&piece.file);
+    let mut marks = Vec::with_capacity(ranges.len());
+    let mut files = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let path = set.path(&range.file);
         // What cannot be read has none; whoever reads it says why.
-        marks.push(mark_of(&path, piece.stat.size).unwrap_or(0));
-        files.push(TraceFile { path, size: piece.stat.size, from: piece.from });
+        marks.push(mark_of(&path, range.stat.size).unwrap_or(0));
+        files.push(TraceFile { path, size: range.stat.size, from: range.from });
     }
     let directory = unfinished.directory;
     let stem = tempfile::Builder::new()
@@ -231,11 +231,11 @@ fn write_part(
     let writer = PartWriter::create(directory, &name)?;
     let gathered = pipeline::run(&files, threads, Wanted::ALL, &writer, progress)?;
     let (rows, bytes) = writer.finish(directory, &name, &gathered.tables, &gathered.late)?;
-    let sources: Vec<SourceEntry> = pieces
+    let sources: Vec<SourceEntry> = ranges
         .iter()
         .zip(&marks)
         .zip(&gathered.files)
-        .map(|((piece, mark), facts)| SourceEntry::new(&piece.file, piece.from, piece.stat, *mark, facts))
+        .map(|((range, mark), info)| SourceEntry::new(&range.file, range.from, range.stat, *mark, info))
         .collect();
     Ok(PartEntry { name, rows, bytes, sources })
 }

@@ -90,7 +90,7 @@ class Report:
         """What was analysed."""
     @property
     def job(self) -> dict[str, Any]:
-        """Facts of the whole job by name."""
+        """Properties of the whole job by name."""
     @property
     def sections(self) -> dict[str, Table]:
         """The tables by name."""

@@ -207,8 +207,8 @@ def instant(name: str, /, category: Optional[str] = None, **args: Any) -> None:
 def counter(name: str, /, category: Optional[str] = None, **values: Any) -> None:
     """Records values as they are now: `counter("queue", length=len(queue))`."""
 
-def meta(name: str, /, category: Optional[str] = None, **facts: Any) -> None:
-    """Records a fact about the process: `meta("model", layers=23)`."""
+def meta(name: str, /, category: Optional[str] = None, **metadata: Any) -> None:
+    """Records metadata of the process: `meta("model", layers=23)`."""
 
 def traced(
     function: Callable[..., Any],

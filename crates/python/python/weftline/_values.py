@@ -16,7 +16,7 @@ ARRAYS = frozenset(("numpy", "torch", "jax", "jaxlib", "cupy", "tensorflow", "pa
 ITEMS = 64
 CONTAINERS: Tuple[Any, ...] = (list, tuple, dict, set, frozenset)
 
-Told = Union[None, int, float, bytes, Tuple[bytes, int]]
+Described = Union[None, int, float, bytes, Tuple[bytes, int]]
 
 
 class Short(reprlib.Repr):
@@ -51,7 +51,7 @@ class Short(reprlib.Repr):
 SHORT = Short()
 
 
-def describe(value: Any) -> Told:
+def describe(value: Any) -> Described:
     """A number, a text as bytes, or the beginning of a text with the length of the whole."""
     try:
         return _describe(value)
@@ -62,7 +62,7 @@ def describe(value: Any) -> Told:
         return type(value).__name__.encode("utf-8", "backslashreplace")
 
 
-def _describe(value: Any) -> Told:
+def _describe(value: Any) -> Described:
     kind = type(value)
     if kind is bool:
         return bool(value)
@@ -119,7 +119,7 @@ def sized(value: Any) -> str:
     return f"{type(value).__name__}[{length}]"
 
 
-def array(value: Any) -> Told:
+def array(value: Any) -> Described:
     """Scalars by their value, arrays by element type and shape: no element is looked at, so nothing waits for a device."""
     if type(value).__module__.partition(".")[0] == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
         scalar = value.item()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use weftline::front::{self, Kind, Table};
+use weftline::front::{self, EventKind, Table};
 use weftline::locate;
 
 use super::Wrapper;
@@ -95,7 +95,7 @@ unsafe fn record(callable: *mut ffi::PyObject, arguments: Arguments) -> *mut ffi
         if result.is_null() {
             record_failure(table, plan, start, end, &mut Args::new());
         } else {
-            plan.site.emit(table, Kind::Span, start, end, 0, &[]);
+            plan.site.emit(table, EventKind::Span, start, end, 0, &[]);
         }
         result
     }
@@ -138,8 +138,8 @@ unsafe fn record_more(
     }
     let id = plan.async_id();
     let (before, after) = match plan.kind {
-        Kind::Begin | Kind::AsyncBegin => (true, false),
-        Kind::End | Kind::AsyncEnd => (false, true),
+        EventKind::Begin | EventKind::AsyncBegin => (true, false),
+        EventKind::End | EventKind::AsyncEnd => (false, true),
         _ => (false, false),
     };
     let usage = plan.usage(table).filter(|_| !before);
@@ -172,7 +172,7 @@ unsafe fn record_more(
 unsafe fn record_failure(table: &Table, plan: &Plan, start: u64, end: u64, args: &mut Args) {
     // SAFETY: the caller's word.
     unsafe { add_failure(table, args) };
-    plan.site.emit(table, Kind::Span, start, end, 0, args.as_bytes());
+    plan.site.emit(table, EventKind::Span, start, end, 0, args.as_bytes());
 }
 
 /// Tells the type of the exception that is set, and leaves it set.

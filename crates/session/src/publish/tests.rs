@@ -30,19 +30,19 @@ impl Place {
     }
 
     /// The trace file of an image, as the drain leaves it.
-    fn trace(&self, pid: u32, command: &[&str], told: &[(&str, &str)]) -> PathBuf {
+    fn trace(&self, pid: u32, command: &[&str], events: &[(&str, &str)]) -> PathBuf {
         let mut lines = LineBuf::new();
         lines.open_array();
         let cmd = command.iter().map(|word| (*word).to_owned()).collect();
         Identity { pid, cmd, host: "vm".into(), ..Identity::default() }.write(&mut lines);
         lines.instant("start", "weft", pid, pid, 1000).finish();
-        for (at, (name, category)) in told.iter().enumerate() {
+        for (at, (name, category)) in events.iter().enumerate() {
             let start = 2000 + at as i64 * 1000;
             lines.complete(name, category, pid, pid, start, start + 500).finish();
         }
         let mut file = Vec::new();
-        seal(lines.as_bytes(), 1 + told.len() as u32, 0, &mut file, &mut Deflater::new());
-        let path = self.hidden().join(format!("vm-{pid}-{}.pfw.gz", told.len()));
+        seal(lines.as_bytes(), 1 + events.len() as u32, 0, &mut file, &mut Deflater::new());
+        let path = self.hidden().join(format!("vm-{pid}-{}.pfw.gz", events.len()));
         fs::write(&path, file).expect("written");
         path
     }

@@ -18,7 +18,7 @@ pub(crate) const ALL: &[(&str, Case)] = &[
     ("a_program_leaves_its_file", a_program_leaves_its_file),
     ("plain_text_without_compression", plain_text_without_compression),
     ("categories_are_left_out", categories_are_left_out),
-    ("nothing_told_leaves_nothing", nothing_told_leaves_nothing),
+    ("nothing_recorded_leaves_nothing", nothing_recorded_leaves_nothing),
     ("sessions_follow_each_other", sessions_follow_each_other),
     ("what_records_already_is_joined", what_records_already_is_joined),
     ("the_next_program_publishes_what_a_killed_one_left", the_next_program_publishes_what_a_killed_one_left),
@@ -50,7 +50,7 @@ fn log(pid: u32, end: &str) -> String {
     format!("log-{}-{pid}{end}", app())
 }
 
-/// The events of a file that are no facts, which must be whole.
+/// The events of a file that are no metadata, which must be whole.
 fn events(path: &Path) -> Vec<Event> {
     let trace = reader::read_file(path).expect("read");
     assert!(trace.damage.is_empty(), "{}: {:?}", path.display(), trace.damage);
@@ -58,7 +58,7 @@ fn events(path: &Path) -> Vec<Event> {
 }
 
 /// Names and indices of what a program told, marks left out.
-fn told(path: &Path) -> Vec<(String, i64)> {
+fn spans_of(path: &Path) -> Vec<(String, i64)> {
     let all = events(path);
     let marks: Vec<&str> = all.iter().filter(|event| event.cat == "weft").map(|event| event.name.as_str()).collect();
     assert_eq!(marks, ["start", "end"], "{}", path.display());
@@ -76,7 +76,7 @@ fn check(scratch: &Scratch, expected: &[(String, &[(&str, i64)])]) {
     names.sort();
     assert_eq!(scratch.files().iter().collect::<Vec<_>>(), names);
     for (name, contents) in expected {
-        assert_eq!(told(&scratch.file(name)), list(contents), "{name}");
+        assert_eq!(spans_of(&scratch.file(name)), list(contents), "{name}");
     }
     assert_eq!(scratch.hidden(), Vec::<String>::new());
 }
@@ -102,7 +102,7 @@ fn categories_are_left_out(scratch: &Scratch) {
     check(scratch, &[(log(pid, ".pfw.gz"), &[("read", -1), ("mine", -1), ("work", 1)])]);
 }
 
-fn nothing_told_leaves_nothing(scratch: &Scratch) {
+fn nothing_recorded_leaves_nothing(scratch: &Scratch) {
     scratch.plays_well("says nothing");
     check(scratch, &[]);
 }
@@ -125,7 +125,7 @@ fn what_records_already_is_joined(scratch: &Scratch) {
 }
 
 /// The contents of a file whose process could not say that it ended.
-fn told_unended(path: &Path) -> Vec<String> {
+fn unended_of(path: &Path) -> Vec<String> {
     events(path).into_iter().map(|event| event.name).collect()
 }
 
@@ -137,7 +137,7 @@ fn the_next_program_publishes_what_a_killed_one_left(scratch: &Scratch) {
     let mut expected = [log(killed, ".pfw.gz"), log(pid, ".pfw.gz")];
     expected.sort();
     assert_eq!(scratch.files(), expected);
-    assert_eq!(told_unended(&scratch.file(&log(killed, ".pfw.gz"))), ["start", "work"]);
+    assert_eq!(unended_of(&scratch.file(&log(killed, ".pfw.gz"))), ["start", "work"]);
     assert!(scratch.hidden().is_empty());
 }
 
@@ -160,15 +160,15 @@ fn recover_publishes_what_a_killed_one_left(scratch: &Scratch) {
 fn by_first(scratch: &Scratch) -> BTreeMap<(String, i64), Vec<(String, i64)>> {
     let files = scratch.files();
     let contents: Vec<_> =
-        files.iter().filter(|name| name.contains(".pfw")).map(|name| told(&scratch.file(name))).collect();
-    contents.into_iter().map(|told| (told[0].clone(), told)).collect()
+        files.iter().filter(|name| name.contains(".pfw")).map(|name| spans_of(&scratch.file(name))).collect();
+    contents.into_iter().map(|spans| (spans[0].clone(), spans)).collect()
 }
 
 fn forked_children_have_files_of_their_own(scratch: &Scratch) {
     let pid = scratch.plays_well("forks");
     let found = by_first(scratch);
     assert_eq!(found.len(), 4);
-    assert_eq!(told(&scratch.file(&log(pid, ".pfw.gz"))), list(&[("parent", 0), ("parent", 9)]));
+    assert_eq!(spans_of(&scratch.file(&log(pid, ".pfw.gz"))), list(&[("parent", 0), ("parent", 9)]));
     for child in 1..=3 {
         assert_eq!(found[&("child".to_owned(), child)], list(&[("child", child)]));
     }
@@ -180,7 +180,7 @@ fn a_parent_publishes_its_dead_children(scratch: &Scratch) {
     let files = scratch.files();
     assert_eq!(files.len(), 2, "{files:?}");
     let other = files.iter().find(|name| **name != log(pid, ".pfw.gz")).expect("the killed child's");
-    assert_eq!(told_unended(&scratch.file(other)), ["start", "killed"]);
+    assert_eq!(unended_of(&scratch.file(other)), ["start", "killed"]);
     assert!(scratch.hidden().is_empty());
 }
 
@@ -237,7 +237,7 @@ fn no_child_waits_for_a_lock_of_its_parent(scratch: &Scratch) {
 fn a_place_that_cannot_be_used_is_told(scratch: &Scratch) {
     let pid = scratch.plays_well("cannot begin");
     assert_eq!(scratch.files(), [log(pid, ".pfw.gz"), "plain".to_owned()]);
-    assert_eq!(told(&scratch.file(&log(pid, ".pfw.gz"))), list(&[("work", 1)]));
+    assert_eq!(spans_of(&scratch.file(&log(pid, ".pfw.gz"))), list(&[("work", 1)]));
     assert!(scratch.hidden().is_empty());
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use weftline::front::{self, Argument, EventHead, Kind, Payload, Usage};
+use weftline::front::{self, Argument, EventHead, EventKind, Payload, Usage};
 use weftline::locate;
 use weftline_calls::Call;
 use weftline_dropin::dftracer;
@@ -36,7 +36,7 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
                 thread::record(call, 1, 2, &Fields::NONE);
             }
             // A span of the program's own, whatever it calls its category.
-            told(Kind::Span, "mine", "STDIO", 0, &[]);
+            emit(EventKind::Span, "mine", "STDIO", 0, &[]);
             tell("work", 1);
         }
         "says nothing" => dft(defaults()),
@@ -139,12 +139,12 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
         }
         "is threaded" => {
             dft(defaults());
-            let (told, all) = std::sync::mpsc::channel();
+            let (sender, all) = std::sync::mpsc::channel();
             for thread in 1..=4 {
-                let told = told.clone();
+                let sender = sender.clone();
                 std::thread::spawn(move || {
                     tell("thread", thread);
-                    told.send(()).expect("somebody counts");
+                    sender.send(()).expect("somebody counts");
                     loop {
                         tell("thread", thread);
                     }
@@ -170,10 +170,10 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
         }
         "compact object" => {
             perf(directory, "log-event=compact:log-format=object:log-filename-include=name,pid:name=part", Flavour::C);
-            told(Kind::Span, "foo", "x.cpp", 0, &[]);
-            told(Kind::AsyncBegin, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
-            told(Kind::AsyncEnd, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
-            told(Kind::FlowStart, "flow", "flow", 100, &[]);
+            emit(EventKind::Span, "foo", "x.cpp", 0, &[]);
+            emit(EventKind::AsyncBegin, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
+            emit(EventKind::AsyncEnd, "bar", "x.cpp", 7, &[("scope", Argument::Text(b"s"))]);
+            emit(EventKind::FlowStart, "flow", "flow", 100, &[]);
         }
         "uses" => {
             perf(directory, "cpu-mem-usage=True", Flavour::Python);
@@ -183,7 +183,7 @@ pub(crate) fn play(name: &str, directory: &Path) -> ExitCode {
             std::thread::sleep(Duration::from_millis(10));
             // How much of the processor a test gets is not in its hands; what the file says of it is.
             let to = Usage { process_user: from.process_user + 20_000_000, ..front::usage(table) };
-            tell_at(Kind::Span, "spin", "m", 0, start, &[("", Argument::Usage(from, to))]);
+            tell_at(EventKind::Span, "spin", "m", 0, start, &[("", Argument::Usage(from, to))]);
         }
         "fixed name" => {
             perf(directory, "log-filename-include=name", Flavour::Python);
@@ -227,35 +227,35 @@ fn perf(directory: &Path, options: &str, flavour: Flavour) {
 }
 
 fn verbose(depth: u32) {
-    told(Kind::Begin, "foo", "__main__", 0, &[]);
+    emit(EventKind::Begin, "foo", "__main__", 0, &[]);
     if depth > 1 {
         verbose(depth - 1);
     }
-    told(Kind::End, "foo", "__main__", 0, &[]);
+    emit(EventKind::End, "foo", "__main__", 0, &[]);
 }
 
 /// A span of a microsecond or so.
 fn tell(name: &str, index: i64) {
-    told(Kind::Span, name, "app", 0, &[("index", Argument::Int(index))]);
+    emit(EventKind::Span, name, "app", 0, &[("index", Argument::Int(index))]);
 }
 
-fn told(kind: Kind, name: &str, category: &str, id: u64, arguments: &[(&str, Argument<'_>)]) {
+fn emit(kind: EventKind, name: &str, category: &str, id: u64, arguments: &[(&str, Argument<'_>)]) {
     if let Some(table) = locate::recording() {
         tell_at(kind, name, category, id, front::now(table), arguments);
     }
 }
 
-fn tell_at(kind: Kind, name: &str, category: &str, id: u64, start: u64, arguments: &[(&str, Argument<'_>)]) {
+fn tell_at(kind: EventKind, name: &str, category: &str, id: u64, start: u64, arguments: &[(&str, Argument<'_>)]) {
     let Some(table) = locate::recording() else { return };
     let text = |text: &str| front::intern(table, text.as_bytes());
     let mut payload = Payload::<512>::new();
     for (key, value) in arguments {
         assert!(payload.add(text(key), *value));
     }
-    let spans = matches!(kind, Kind::Span | Kind::AsyncSpan);
+    let spans = matches!(kind, EventKind::Span | EventKind::AsyncSpan);
     let end = if spans { front::now(table) } else { start };
-    let told = EventHead { kind, name: text(name), category: text(category), start, end, id };
-    front::emit(table, &told, payload.as_bytes());
+    let head = EventHead { kind, name: text(name), category: text(category), start, end, id };
+    front::emit(table, &head, payload.as_bytes());
 }
 
 /// One thread begins and finishes, again and again, while another forks children that exit: no child may wait for a lock whose holder

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, StringArray};
 use datafusion::arrow::datatypes::DataType;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 
 use super::helper::{Helper, Parameter};
 use crate::tables::as_text;
@@ -19,6 +19,6 @@ pub(super) fn arg() -> Helper {
 
 fn one(object: &str, key: &str) -> Option<String> {
     let inside = object.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let (_, value) = members(inside).find(|(found, _)| found == key)?;
+    let (_, value) = fields(inside).find(|(found, _)| found == key)?;
     as_text(&value)
 }

@@ -1,15 +1,15 @@
 //! The tables and their columns.
 
-use weftline_index::schema::Kind::{self, Integer, Real, Text, Word};
+use weftline_index::schema::ColumnKind::{self, Integer, Real, Text, Word};
 use weftline_index::schema::{EVENTS as EVENT_COLUMNS, EventColumn, Unit, column};
 
 use super::{Column, Table};
 
-const fn always(name: &'static str, kind: Kind, about: &'static str) -> Column {
+const fn always(name: &'static str, kind: ColumnKind, about: &'static str) -> Column {
     Column { name, kind, unit: Unit::Number, nullable: false, about, source: None }
 }
 
-const fn maybe(name: &'static str, kind: Kind, about: &'static str) -> Column {
+const fn maybe(name: &'static str, kind: ColumnKind, about: &'static str) -> Column {
     Column { name, kind, unit: Unit::Number, nullable: true, about, source: None }
 }
 

@@ -17,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
 };
-use weftline_index::schema::Kind;
+use weftline_index::schema::ColumnKind;
 
 use super::leaf::leaf;
 use super::vocabulary::Vocabulary;
@@ -179,10 +179,10 @@ enum Builder {
 impl Sheet {
     fn new(table: &'static Table) -> Sheet {
         let builder = |kind| match kind {
-            Kind::Integer => Builder::Integer(Int64Builder::new()),
-            Kind::Real => Builder::Real(Float64Builder::new()),
-            Kind::Word => Builder::Word(StringDictionaryBuilder::new()),
-            Kind::Text => Builder::Text(StringBuilder::new()),
+            ColumnKind::Integer => Builder::Integer(Int64Builder::new()),
+            ColumnKind::Real => Builder::Real(Float64Builder::new()),
+            ColumnKind::Word => Builder::Word(StringDictionaryBuilder::new()),
+            ColumnKind::Text => Builder::Text(StringBuilder::new()),
         };
         Sheet { table, columns: table.columns.iter().map(|column| builder(column.kind)).collect() }
     }

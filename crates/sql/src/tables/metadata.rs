@@ -6,7 +6,7 @@ use datafusion::arrow::array::Array as _;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use weftline_analysis::arguments;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Column, Filter, Request};
@@ -31,7 +31,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
             for row in 0..batch.rows() {
                 let process = processes.value(row);
                 let inside = if rest.is_valid(row) { rest.value(row) } else { "" };
-                let text = members(inside).find(|(key, _)| key == "name").and_then(|(_, value)| match value {
+                let text = fields(inside).find(|(key, _)| key == "name").and_then(|(_, value)| match value {
                     Value::Str(text) => Some(text),
                     _ => None,
                 });

@@ -7,7 +7,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use weftline_analysis::group::process_labels;
 use weftline_calls::Side;
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
 use weftline_index::{Column, Filter, Process, Request};
@@ -53,7 +53,7 @@ fn thread_names(words: &Vocabulary) -> Result<HashMap<(u32, i64), String>> {
             let (processes, tids, rest) =
                 (batch.ids(Column::Process), batch.ints(Column::Tid), batch.texts(Column::Rest));
             for row in (0..batch.rows()).filter(|row| rest.is_valid(*row)) {
-                let name = members(rest.value(row)).find(|(key, _)| key == "name");
+                let name = fields(rest.value(row)).find(|(key, _)| key == "name");
                 if let Some((_, Value::Str(name))) = name {
                     names.insert((processes.value(row), tids.value(row)), name);
                 }
@@ -122,8 +122,8 @@ pub(super) fn processes(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBa
     let labels = process_labels(&words.dictionary);
     for (id, entries) in by_process(words) {
         // What a process executed last is what it was started for; before that it was its parent's copy.
-        let told = entries.iter().rev().find(|id| !words.dictionary.process(**id).exe.is_empty());
-        let process = words.dictionary.process(*told.unwrap_or(&id));
+        let known = entries.iter().rev().find(|id| !words.dictionary.process(**id).exe.is_empty());
+        let process = words.dictionary.process(*known.unwrap_or(&id));
         let by_thread = of_process(&threads, &entries);
         let mut usage = Usage::default();
         by_thread.values().for_each(|more| usage.join(more));

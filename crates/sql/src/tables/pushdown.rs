@@ -19,7 +19,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use weftline_analysis::events::arrow_type;
 use weftline_index::column::phase_bit;
 use weftline_index::dictionary::Process;
-use weftline_index::schema::{EventColumn, Kind, Source, column, find};
+use weftline_index::schema::{ColumnKind, EventColumn, Source, column, find};
 use weftline_index::{Column, Dictionary, Filter};
 
 use super::vocabulary::{Vocabulary, integers, words};
@@ -209,7 +209,7 @@ impl Answers {
     ) -> Result<Answers> {
         // The last row is null.
         let keys: Int32Array = (0..values.len() as i32).map(Some).chain([None]).collect();
-        let answers = evaluate(session, condition, vec![(column, arrow_type(Kind::Word), words(keys, values)?)])?;
+        let answers = evaluate(session, condition, vec![(column, arrow_type(ColumnKind::Word), words(keys, values)?)])?;
         let last = answers.len() - 1;
         Ok(Answers { of_null: holds(&answers, last), by_key: answers })
     }
@@ -232,7 +232,7 @@ fn accepted_processes(session: &dyn Session, known: &Vocabulary, condition: &Exp
     let hosts = words(known.host_of.iter().copied().collect(), &known.hosts)?;
     let columns = vec![
         ("process", DataType::Int64, number(&|place, _| known.identities[place].map(i64::from))),
-        ("host", arrow_type(Kind::Word), hosts),
+        ("host", arrow_type(ColumnKind::Word), hosts),
         ("pid", DataType::Int64, number(&|_, process| Some(process.pid))),
         ("rank", DataType::Int64, number(&|_, process| process.rank)),
     ];

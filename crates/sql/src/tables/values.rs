@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use weftline_analysis::events::Assembler;
 use weftline_format::Value;
 use weftline_format::metrics::{Group, group};
-use weftline_format::quick::members;
+use weftline_format::quick::fields;
 use weftline_index::column::Column;
 use weftline_index::scan::Batch;
 use weftline_index::schema::Source;
@@ -92,7 +92,7 @@ impl Values {
                 }
             }
             if rest.is_valid(row) {
-                for (key, value) in members(rest.value(row)) {
+                for (key, value) in fields(rest.value(row)) {
                     add(&key, &value)?;
                 }
             }

@@ -71,16 +71,16 @@ fn columns_are_those_of_the_document() {
             )
         })
         .collect();
-    let mut told = Vec::new();
+    let mut documented = Vec::new();
     for section in document.split("\n## ").skip(1).filter(|section| !section.starts_with("Functions")) {
         let table = section.lines().next().expect("a title");
         for line in section.lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split(" | ").collect();
             let nullable = if cells[3].trim() == "yes" { "YES" } else { "NO" };
-            told.push(format!("{table}.{} {nullable}", cells[0].trim_matches(['|', ' ', '`'])));
+            documented.push(format!("{table}.{} {nullable}", cells[0].trim_matches(['|', ' ', '`'])));
         }
     }
     found.sort();
-    told.sort();
-    assert_eq!(found, told);
+    documented.sort();
+    assert_eq!(found, documented);
 }

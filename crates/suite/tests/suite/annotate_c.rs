@@ -40,7 +40,7 @@ fn is_annotation(event: &Event) -> bool {
 }
 
 /// Every annotation in one line, in the order in which they began: `X app outer items=2`.
-fn told(trace: &Trace) -> Vec<String> {
+fn annotations_of(trace: &Trace) -> Vec<String> {
     let mut events: Vec<&Event> = trace.events.iter().filter(|event| is_annotation(event)).collect();
     events.sort_by_key(|event| (event.start_ns, std::cmp::Reverse(event.end_ns())));
     events.into_iter().map(line).collect()

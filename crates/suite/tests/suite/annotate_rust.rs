@@ -30,7 +30,7 @@ fn part(name: &str, expected: &[&str]) -> Finished {
 }
 
 fn check(finished: &Finished, expected: &[&str]) {
-    let (mut seen, mut expected) = (told(&finished.trace), expected.to_vec());
+    let (mut seen, mut expected) = (annotations_of(&finished.trace), expected.to_vec());
     seen.sort();
     expected.sort_unstable();
     assert_eq!(seen, expected, "in {}", finished.run.display());
@@ -48,7 +48,7 @@ fn is_about_process(event: &Event) -> bool {
 }
 
 /// Every annotation in one line: `X app outer items=2`.
-fn told(trace: &Trace) -> Vec<String> {
+fn annotations_of(trace: &Trace) -> Vec<String> {
     trace.events.iter().filter(|event| is_annotation(event)).map(line).collect()
 }
 
@@ -217,14 +217,14 @@ fn methods_are_named_by_their_type() {
 }
 
 #[test]
-fn moments_counters_and_facts() {
+fn instants_counters_and_metadata() {
     let long = format!("long=\"{}… (2000 bytes)\"", "y".repeat(512));
     let miss = format!(
         "i app miss small=-3 large=18446744073709551615 half=0.5 yes=true letter=\"é\" path=\"/a b/\\\"c\\\"\" nothing=null \
          something=\"x\" shape=\"(3, [1.5, 2.0])\" shown=\"99%\" {long}"
     );
     let finished = part(
-        "moments",
+        "instants",
         &[
             &miss,
             "C data queue length=1 waiting=false",

@@ -154,7 +154,7 @@ fn a_bounded_time_of_the_host() {
 }
 
 /// SIGTERM, Ctrl-C and the terminal's end stop it, although the next tick is far away, and all is written. How long each took.
-pub(crate) fn told_to_end(scratch: &Scratch) -> Vec<(Signal, Duration)> {
+pub(crate) fn asked_to_end(scratch: &Scratch) -> Vec<(Signal, Duration)> {
     let end = |(place, how): (usize, Signal)| {
         let run = scratch.join(format!("run-{place}"));
         let running = started(scratch, &["--interval", "1000s"], &run);
@@ -177,7 +177,7 @@ pub(crate) fn told_to_end(scratch: &Scratch) -> Vec<(Signal, Duration)> {
 
 #[test]
 fn it_ends_when_it_is_told() {
-    told_to_end(&Scratch::new("collect-end"));
+    asked_to_end(&Scratch::new("collect-end"));
 }
 
 /// Kills a collector of 100 ms, so long after some ticks. The next verb completes its file: nothing is damaged, and the record says what is there.
@@ -321,7 +321,7 @@ fn cpu_ns(pid: u32) -> u64 {
 }
 
 #[test]
-fn wrong_wishes_are_refused_in_one_sentence() {
+fn wrong_options_are_refused_in_one_sentence() {
     let scratch = Scratch::new("collect-wrong");
     let run = scratch.join("run");
     for (arguments, variables, status, words) in [

@@ -292,7 +292,7 @@ fn image_that_is_replaced() {
 /// However a process ends, whoever asked is told, and told whether exit handlers will run.
 #[test]
 fn announced_ends() {
-    for (how, told) in [
+    for (how, printed) in [
         ("exit", "ended"),
         ("_exit", "ended suddenly"),
         ("_Exit", "ended suddenly"),
@@ -303,7 +303,7 @@ fn announced_ends() {
             let line = format!("load {binding} start at_end work=a leave={how}");
             let expected = if seen { expect().work("a", 100) } else { expect() };
             let left = steps(FULL_RELRO, &line, &[], 7).holds(&expected);
-            assert_eq!(left.text().1, format!("{told}\n"), "{how}");
+            assert_eq!(left.text().1, format!("{printed}\n"), "{how}");
             let ends = left.trace.events.iter().filter(|event| event.name == "end").count();
             assert_eq!(ends, 1, "{how}: end events");
         }

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use weftline_testkit::Scratch;
 
-use crate::collect::{killed_after, told_to_end};
+use crate::collect::{asked_to_end, killed_after};
 use crate::top::check_rates;
 
 /// SIGTERM and Ctrl-C end a collector within a second.
 #[test]
 fn it_ends_within_a_second() {
-    for (how, took) in told_to_end(&Scratch::new("collect-end-soon")) {
+    for (how, took) in asked_to_end(&Scratch::new("collect-end-soon")) {
         assert!(took < Duration::from_secs(1), "{how:?}: {took:?}");
     }
 }

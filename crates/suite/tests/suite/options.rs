@@ -212,7 +212,7 @@ fn run_has_samples(run: &Path) -> bool {
     SupervisorRecord::read_all(run)
         .0
         .iter()
-        .any(|record| record.samples.as_ref().is_some_and(|told| told.processes > 0))
+        .any(|record| record.samples.as_ref().is_some_and(|samples| samples.processes > 0))
 }
 
 /// Whether any file of a run, unpacked if need be, holds this text.

@@ -175,8 +175,8 @@ fn secrets_are_in_no_file_of_a_run() {
     let holding: Vec<&String> = found.iter().filter(|(_, text)| text.contains(SECRET)).map(|(name, _)| name).collect();
     assert!(holding.is_empty(), "{SECRET} is in {holding:?}");
     // Command lines are there, in each kind of file, with what is no secret.
-    type Kind = fn(&str) -> bool;
-    let kinds: [(&str, Kind); 4] = [
+    type FileTest = fn(&str) -> bool;
+    let kinds: [(&str, FileTest); 4] = [
         ("run.json", |name| name == "run.json"),
         ("run.d", |name| name.starts_with("run.d/")),
         ("traces", |name| name.ends_with(".pfw.gz") && !name.contains("samples")),
@@ -213,14 +213,14 @@ fn a_run_of_another_user_is_not_changed() {
     for path in modes(&run).into_keys() {
         lchown(&path, Some(NOBODY), Some(NOBODY)).expect("given away");
     }
-    let facts = || -> BTreeMap<PathBuf, (i64, i64, u32, u64)> {
-        let fact = |path: &PathBuf| {
+    let metadata = || -> BTreeMap<PathBuf, (i64, i64, u32, u64)> {
+        let of_file = |path: &PathBuf| {
             let data = fs::symlink_metadata(path).expect("there");
             (data.mtime(), data.mtime_nsec(), data.mode(), data.len())
         };
-        modes(&run).into_keys().map(|path| (path.clone(), fact(&path))).collect()
+        modes(&run).into_keys().map(|path| (path.clone(), of_file(&path))).collect()
     };
-    let before = facts();
+    let before = metadata();
     for words in [&["report"][..], &["info"], &["check"], &["index"]] {
         let mut command: Vec<OsString> = vec![product().into()];
         command.extend(words.iter().map(Into::into));
@@ -234,7 +234,7 @@ fn a_run_of_another_user_is_not_changed() {
             run.display()
         );
         assert_eq!(said(&outcome).matches(&sentence).count(), 1, "{words:?}: {}", said(&outcome));
-        assert_eq!(facts(), before, "{words:?} changed it");
+        assert_eq!(metadata(), before, "{words:?} changed it");
     }
     let indexes = modes(&cache).into_keys().filter(|path| path.ends_with("index.json")).count();
     assert_eq!(indexes, 1, "the index is in the cache: {:?}", modes(&cache));

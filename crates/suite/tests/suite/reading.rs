@@ -132,17 +132,17 @@ fn what_cannot_be_read_among_many_is_skipped_and_named() {
             let expected = i32::from(verb.0[0] == "check");
             assert_eq!(outcome.status, expected, "{verb:?} {named:?}: {said}");
             // Two files can be read; the others are named, or counted where there are many.
-            let told = match verb.0[0] {
+            let reported = match verb.0[0] {
                 "query" => said.contains('2'),
                 "report" => said.contains("2 events (2 spans)") && said.contains("6 files could not be read: "),
                 "index" => said.contains("closed.pfw"),
                 _ => {
-                    let told = said.contains("could not be read") || said.contains("\"unreadable\"");
-                    told && names[2..].iter().all(|name| said.contains(name))
+                    let reported = said.contains("could not be read") || said.contains("\"unreadable\"");
+                    reported && names[2..].iter().all(|name| said.contains(name))
                 }
             };
             // Nobody may write an index there: what `index` says then is that it could not.
-            assert!(told || verb.0[0] == "index", "{verb:?} {named:?}: {said}");
+            assert!(reported || verb.0[0] == "index", "{verb:?} {named:?}: {said}");
         }
     }
 }
@@ -183,8 +183,8 @@ fn a_damaged_index_on_a_disk_that_cannot_be_written() {
         answer["job"]["traces"] = Value::Null;
         (answer, String::from_utf8_lossy(&outcome.stderr).into_owned())
     };
-    let (truth, told) = report(&[]);
-    assert_eq!((&truth["job"]["read_bytes"], told.as_str()), (&json!(200_000), ""));
+    let (truth, reported) = report(&[]);
+    assert_eq!((&truth["job"]["read_bytes"], reported.as_str()), (&json!(200_000), ""));
     let index = fs::read_dir(small.path.join(".weft/index")).expect("an index").flatten().map(|entry| entry.path());
     let rows = index.filter(|path| path.extension().is_some_and(|end| end == "rows")).collect::<Vec<_>>();
     let mut bytes = fs::read(&rows[0]).expect("read");
@@ -193,15 +193,15 @@ fn a_damaged_index_on_a_disk_that_cannot_be_written() {
     fs::write(&rows[0], bytes).expect("written");
     let sealed = Command::new("mount").args(["-o", "remount,ro"]).arg(&small.path).status();
     assert!(sealed.is_ok_and(|status| status.success()));
-    let (answer, told) = report(&[]);
-    assert!(told.contains("reading the traces without an index"), "{told}");
+    let (answer, reported) = report(&[]);
+    assert!(reported.contains("reading the traces without an index"), "{reported}");
     assert_eq!(answer, truth);
 }
 
 /// "Events" are the same in `info` and `report`, and bytes in `list` and `report`, where nothing is left out.
 #[test]
 fn one_word_one_meaning() {
-    let scratch = Scratch::new("meanings");
+    let scratch = Scratch::new("definitions");
     let runs = scratch.dir("runs");
     let run = runs.join("run");
     let program = compile("kernel_copies", PLAIN);

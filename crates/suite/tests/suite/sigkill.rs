@@ -143,7 +143,7 @@ fn kill_at_random_moments(victim: Victim, rounds: u64) {
         let mut experiment = Experiment::start(place, threads, 0, note);
         experiment.wait_for_first_calls();
         let limit = if round % 5 == 4 { 250 } else { 30 };
-        std::thread::sleep(random.moment(Duration::from_millis(limit)));
+        std::thread::sleep(random.duration(Duration::from_millis(limit)));
         match victim {
             Victim::Program => {
                 experiment.kill_program();
@@ -153,7 +153,7 @@ fn kill_at_random_moments(victim: Victim, rounds: u64) {
             Victim::Supervisor => {
                 experiment.running.kill().expect("weft runs until it is killed");
                 experiment.running.wait();
-                std::thread::sleep(random.moment(Duration::from_millis(limit)));
+                std::thread::sleep(random.duration(Duration::from_millis(limit)));
                 experiment.kill_program();
                 experiment.recover();
             }
@@ -216,15 +216,15 @@ fn of_recovery() {
         let note = format!("WEFT_TEST_SEED={} round {round}: recovery, 3 threads on {}", random.seed, place.display());
         let mut experiment = Experiment::start(place, 3, 0, note);
         experiment.wait_for_first_calls();
-        std::thread::sleep(random.moment(Duration::from_millis(20)));
+        std::thread::sleep(random.duration(Duration::from_millis(20)));
         experiment.running.kill().expect("weft runs until it is killed");
-        std::thread::sleep(random.moment(Duration::from_millis(60)));
+        std::thread::sleep(random.duration(Duration::from_millis(60)));
         experiment.kill_program();
         experiment.running.wait();
         for attempt in 0..4 {
             let command = [product().as_os_str(), "recover".as_ref(), experiment.run.as_os_str()];
             let mut recovery = Job::new(command, &experiment.scratch.dir(&format!("recovery{attempt}"))).start();
-            std::thread::sleep(random.moment(Duration::from_millis(25)));
+            std::thread::sleep(random.duration(Duration::from_millis(25)));
             recovery.kill().expect("a process that was not waited for can be killed");
             recovery.wait();
         }

@@ -124,9 +124,12 @@ fn untraced(scratch: &Scratch, run: &Path, given: &Job, why: &str) -> Outcome {
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.status, 7, "{said}");
     assert!(outcome.files.contains_key(Path::new("data.bin")), "the program did its work");
-    let told: Vec<&str> = said.lines().filter(|line| line.contains(why)).collect();
-    assert!(told.len() >= 2 && said.lines().last().is_some_and(|line| line.contains(why)), "first and last: {said}");
-    assert!(told[told.len() - 1].contains("\u{1b}[1;31m"), "in red: {said:?}");
+    let warnings: Vec<&str> = said.lines().filter(|line| line.contains(why)).collect();
+    assert!(
+        warnings.len() >= 2 && said.lines().last().is_some_and(|line| line.contains(why)),
+        "first and last: {said}"
+    );
+    assert!(warnings[warnings.len() - 1].contains("\u{1b}[1;31m"), "in red: {said:?}");
     let verdict = weft(["check".as_ref(), run.as_os_str()], scratch);
     let ledger = String::from_utf8_lossy(&verdict.stdout).into_owned();
     assert_eq!(verdict.status, 1, "{ledger}");

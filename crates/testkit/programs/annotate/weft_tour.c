@@ -64,8 +64,8 @@ static void values(void) {
 }
 
 static void events(void) {
-    WEFT_INSTANT("moment");
-    WEFT_INSTANT_CAT("moment", "other");
+    WEFT_INSTANT("happened");
+    WEFT_INSTANT_CAT("happened", "other");
     WEFT_COUNTER("queue", "length", 3);
     WEFT_COUNTER_CAT("queue", "other", "length", 2.5);
     WEFT_META("model", "name", "unet3d");

@@ -52,9 +52,9 @@ static void values() {
 
 int main() {
     values();
-    weft::Instant("moment").arg("n", 1);
+    weft::Instant("happened").arg("n", 1);
     weft::Counter("queue").arg("length", 3).arg("free", 0.5);
-    weft::Meta("model", "facts").arg("name", "unet3d");
+    weft::Meta("model", "metadata").arg("name", "unet3d");
     twice(2);
     twice(1.5);
     Model("unet").train(3);

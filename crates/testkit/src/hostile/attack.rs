@@ -82,7 +82,7 @@ pub fn attack(program: &Path, way: &str, seed: u64, parent: &Path, attacker: Att
     }
     command.push(program.into());
     command.extend([way.into(), seed.to_string().into(), truth.clone().into(), sandbox.path("decoy").into()]);
-    let before = sandbox.facts();
+    let before = sandbox.snapshot();
     let ended = sandbox.command(&command, &Bounds::TRACING);
     let mut fault = ended.fault(&Bounds::TRACING);
     if fault.is_none() && ended.code != Some(STATUS) {
@@ -105,7 +105,7 @@ pub fn attack(program: &Path, way: &str, seed: u64, parent: &Path, attacker: Att
             fault = silent_loss(&run, &truth);
         }
     }
-    let changed = differences(&before, &sandbox.facts());
+    let changed = differences(&before, &sandbox.snapshot());
     if !changed.is_empty() {
         fault = Some(format!("changed outside the run: {}", changed.join("; ")));
     }

@@ -53,15 +53,15 @@ pub struct Ended {
 impl Ended {
     /// What no input may do, in one line; nothing when all is well.
     pub fn fault(&self, bounds: &Bounds) -> Option<String> {
-        let said = |word: &str| self.stderr.lines().find(|line| line.contains(word)).map(str::to_owned);
+        let line_with = |word: &str| self.stderr.lines().find(|line| line.contains(word)).map(str::to_owned);
         if self.late {
             return Some(format!("still ran after {:?}", bounds.time));
         }
         if let Some(signal) = self.signal {
-            let why = said("panicked").or_else(|| said("memory allocation")).unwrap_or_default();
+            let why = line_with("panicked").or_else(|| line_with("memory allocation")).unwrap_or_default();
             return Some(format!("ended by signal {signal}: {why}"));
         }
-        if let Some(panic) = said("panicked at") {
+        if let Some(panic) = line_with("panicked at") {
             return Some(panic);
         }
         (self.resident > bounds.resident).then(|| format!("took {} MiB of memory", self.resident >> 20))

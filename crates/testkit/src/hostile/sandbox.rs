@@ -35,8 +35,8 @@ pub struct Sandbox {
     foreign: bool,
 }
 
-/// Facts of files that must not change.
-pub type Facts = BTreeMap<PathBuf, String>;
+/// What is known of files that must not change.
+pub type Snapshot = BTreeMap<PathBuf, String>;
 
 impl Sandbox {
     /// Makes one below a directory, without a run.
@@ -129,13 +129,13 @@ impl Sandbox {
     }
 
     /// What must be the same afterwards: all but the run, the cache and the run's own live directory. A run of somebody else is among it.
-    pub fn facts(&self) -> Facts {
-        let mut found = Facts::new();
+    pub fn snapshot(&self) -> Snapshot {
+        let mut found = Snapshot::new();
         self.visit(self.scratch.path(), &mut found);
         found
     }
 
-    fn visit(&self, directory: &Path, found: &mut Facts) {
+    fn visit(&self, directory: &Path, found: &mut Snapshot) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             let of_run = path == self.run() || self.is_own_live(&path);
@@ -143,21 +143,21 @@ impl Sandbox {
                 continue;
             }
             let Ok(data) = fs::symlink_metadata(&path) else { continue };
-            let mut fact = format!("mode {:o}, owner {}", data.mode(), data.uid());
+            let mut metadata = format!("mode {:o}, owner {}", data.mode(), data.uid());
             // The run's own live directory comes and goes in there.
             if path != self.of_user() && path != self.path("tmp") {
-                fact += &format!(", changed {}.{:09}", data.mtime(), data.mtime_nsec());
+                metadata += &format!(", changed {}.{:09}", data.mtime(), data.mtime_nsec());
             }
             if data.is_file() {
                 let mut hasher = DefaultHasher::new();
                 hasher.write(&fs::read(&path).unwrap_or_default());
-                fact += &format!(", {} bytes {:016x}", data.len(), hasher.finish());
+                metadata += &format!(", {} bytes {:016x}", data.len(), hasher.finish());
             } else if data.is_symlink() {
-                fact += &format!(", to {:?}", fs::read_link(&path).ok());
+                metadata += &format!(", to {:?}", fs::read_link(&path).ok());
             } else if data.is_dir() {
                 self.visit(&path, found);
             }
-            found.insert(path, fact);
+            found.insert(path, metadata);
         }
     }
 
@@ -181,7 +181,7 @@ impl Sandbox {
 }
 
 /// What differs, in at most five lines.
-pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
+pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let paths: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let absent = || "not there".to_owned();
     paths
@@ -189,7 +189,7 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
         .filter(|path| before.get(*path) != after.get(*path))
         .map(|path| {
             let (before, after) = (before.get(path), after.get(path));
-            let shown = |fact: Option<&String>| fact.cloned().unwrap_or_else(absent);
+            let shown = |metadata: Option<&String>| metadata.cloned().unwrap_or_else(absent);
             format!("{}: was {}, is {}", path.display(), shown(before), shown(after))
         })
         .take(5)
@@ -228,9 +228,9 @@ mod tests {
         let mut place = Sandbox::within(&crate::scratch::base());
         directory(&place.run().join("run.d"));
         place.give_away();
-        let before = place.facts();
+        let before = place.snapshot();
         file(&place.run().join("run.d/x.json"), b"x");
-        assert_eq!(differences(&before, &place.facts()).len(), 2);
+        assert_eq!(differences(&before, &place.snapshot()).len(), 2);
     }
 
     /// Each change that a verb could make outside is seen; what it may do is not.
@@ -260,9 +260,9 @@ mod tests {
         for (name, least, change) in cases {
             let place = Sandbox::within(&crate::scratch::base());
             directory(&place.run());
-            let before = place.facts();
+            let before = place.snapshot();
             change(&place);
-            let found = differences(&before, &place.facts());
+            let found = differences(&before, &place.snapshot());
             assert!(if least == 0 { found.is_empty() } else { found.len() >= least }, "{name}: {found:?}");
         }
     }

@@ -95,9 +95,9 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
         command.push(sandbox.run().into_os_string());
         command.extend(verb.after.iter().cloned());
         trial.commands.push(command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "));
-        let before = sandbox.facts();
+        let before = sandbox.snapshot();
         let ended = sandbox.command(&command, &Bounds::READING);
-        let changed = differences(&before, &sandbox.facts());
+        let changed = differences(&before, &sandbox.snapshot());
         trial.fault = match ended.fault(&Bounds::READING) {
             _ if !changed.is_empty() => Some(format!("changed outside the run: {}", changed.join("; "))),
             None if !matches!(ended.code, Some(0 | 1)) => {
@@ -116,7 +116,7 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
 impl Trial {
     /// What happened, for a failing test; `again` is the command that repeats it. Runs are made anew then, so that the same choices may meet other bytes:
     /// the place that was kept has those that failed.
-    pub fn told(&self, again: &str) -> String {
+    pub fn description(&self, again: &str) -> String {
         format!(
             "{}\n  run: {}\n  commands: {}\n  kept in {}\n  again: WEFT_TEST_SEED={} {again}",
             self.fault.as_deref().unwrap_or("all is well"),

@@ -169,19 +169,19 @@ class DFTracerAI:
         return _recording.wall_us()
 
     def start(self, metadata: bool = False) -> None:
-        """Begins what ``stop`` ends, perhaps in another function or thread; `metadata` tells the moment instead."""
+        """Begins what ``stop`` ends, perhaps in another function or thread; `metadata` tells the time instead."""
         if metadata:
-            self._tell_moment(START_METADATA_NAME)
+            self._tell_time(START_METADATA_NAME)
         else:
             self._source.enter(context=False)
 
     def stop(self, metadata: bool = False) -> None:
         if metadata:
-            self._tell_moment(STOP_METADATA_NAME)
+            self._tell_time(STOP_METADATA_NAME)
         else:
             self._source.leave(self._name)
 
-    def _tell_moment(self, what: str) -> None:
+    def _tell_time(self, what: str) -> None:
         if self._source.enabled():
             profiler.log_metadata_event(f"{self._name}{CTX_SEPARATOR}{what}", str(_recording.wall_us()))
 

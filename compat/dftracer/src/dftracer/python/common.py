@@ -258,7 +258,7 @@ class dft_fn:
         return wrap(func, name, self._source, Seen)
 
     def log_metadata(self, key: str, value: str) -> None:
-        """A fact about the process."""
+        """Metadata of the process."""
         if self._source.switch:
             profiler.log_metadata_event(key, value)
 
@@ -307,8 +307,8 @@ def iterate(
     if _recording.REFUSED or not source.enabled():
         return iter(items)
     if getting and using:
-        told = Items(items, getting, source.category, body=using, count=count_name, first=1, extra=source.extra())
-        return cast("Iterator[T]", told)
+        traced = Items(items, getting, source.category, body=using, count=count_name, first=1, extra=source.extra())
+        return cast("Iterator[T]", traced)
     return _iterate(source, items, getting, using, count_name)
 
 

@@ -38,8 +38,8 @@ def operator_begins() -> int:
 def operator_ends(number: int, start: int) -> None:
     """Called by compiled graphs."""
     end = now()
-    told = _OPERATORS[number]
-    told.source.tell(SPAN, told.name, start, end, {**told.own, "grad_enabled": int(_torch().is_grad_enabled())})
+    entry = _OPERATORS[number]
+    entry.source.tell(SPAN, entry.name, start, end, {**entry.own, "grad_enabled": int(_torch().is_grad_enabled())})
 
 
 def _torch() -> Any:

@@ -44,30 +44,30 @@ class Seen:
         return type(whose) is not self._simple or not whose.__dict__.keys().isdisjoint(self.attributes)
 
     def of_call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-        told = self._of_object(args) if self.attributes else {}
+        found = self._of_object(args) if self.attributes else {}
         for name, position, default in self.parameters:
             if position is not None and position < len(args):
-                told[name] = plain(args[position])
+                found[name] = plain(args[position])
             else:
-                told[name] = plain(kwargs.get(name, default))
-        return told
+                found[name] = plain(kwargs.get(name, default))
+        return found
 
     def _of_object(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
         whose = self._owner if self._owner is not None else args[0] if args else None
         kind = type(whose)
-        told: Dict[str, Any] = {}
+        found: Dict[str, Any] = {}
         if kind is self._simple:
             own = whose.__dict__
             for name in self.attributes:
                 if name in own:
-                    told[name] = own[name]
+                    found[name] = own[name]
         else:
             dynamic = any(hasattr(kind, name) for name in ("__getattr__", *self.attributes))
             self._simple = kind if hasattr(whose, "__dict__") and not dynamic else None
             for name in self.attributes:
                 try:
-                    told[name] = getattr(whose, name, None)
+                    found[name] = getattr(whose, name, None)
                 except Exception:
                     continue
         # A method `step` is no value, and neither is an epoch that has not begun.
-        return {name: plain(value) for name, value in told.items() if value is not None and not callable(value)}
+        return {name: plain(value) for name, value in found.items() if value is not None and not callable(value)}

@@ -138,13 +138,13 @@ def training(
     epoch: Any = None, step: Any = None, image_idx: Any = None, image_size: Any = None, args: Any = None
 ) -> Dict[str, Any]:
     """The four values of training code, and others, as arguments of an event. `None` and methods are no values."""
-    told: Dict[str, Any] = {}
+    made: Dict[str, Any] = {}
     for key, value in (("epoch", epoch), ("step", step), ("image_idx", image_idx), ("image_size", image_size)):
         if value is not None and not callable(value):
-            told[key] = number(value)
+            made[key] = number(value)
     if args:
-        told.update((text(key), plain(value)) for key, value in dict(args).items())
-    return told
+        made.update((text(key), plain(value)) for key, value in dict(args).items())
+    return made
 
 
 def number(value: Any) -> Any:

@@ -138,10 +138,10 @@ fn nobody_computes_without_evidence() {
     let headline = verdict.headline().expect("a headline");
     assert!(headline.starts_with("Not in traced calls: 8.00 s of 10.00 s (80.0 %)"), "{headline}");
     // Spans are evidence.
-    let told = judge(
+    let verdict = judge(
         &Trace::new().process(1, "a", None).span(1, "compute", "step", 0, 9_000_000, "").until(1, 10_000_000),
         &[],
     );
-    let headline = told.headline().expect("a headline");
+    let headline = verdict.headline().expect("a headline");
     assert!(headline.starts_with("Healthy: 90.0 % of 10.00 s is compute"), "{headline}");
 }

@@ -19,7 +19,7 @@ typedef char *EventNameType;
 typedef const char *ConstEventNameType;
 typedef char *HashType;
 
-/* What initialize_region() makes: a region of the program, or a fact whose key and value are `name` and `cat`. */
+/* What initialize_region() makes: a region of the program, or metadata whose key and value are `name` and `cat`. */
 #define DF_DATA_EVENT 0
 #define DF_METADATA_EVENT 1
 
@@ -41,7 +41,7 @@ void initialize_no_bind(const char *log_file, const char *data_dirs, int *proces
 /* Ends what either began, and writes its file. The end of the process does the same. */
 void finalize(void);
 
-/* Facts about the process. */
+/* Metadata of the process. */
 void set_app_metadata_int(const char *key, int value);
 void set_app_metadata_string(const char *key, const char *value);
 /* Tells that a layer is in use. */
@@ -99,7 +99,7 @@ void update_metadata_string_type(struct DFTracerData *data, const char *key, con
     finalize_region(data_##name);   \
     data_##name = NULL;
 
-/* A fact; `name` is not told. */
+/* Metadata; `name` is not told. */
 #define DFTRACER_C_METADATA(name, key, val)                                                    \
     {                                                                                          \
         struct DFTracerData *data_##name = initialize_region(key, val, DF_METADATA_EVENT);     \
@@ -194,7 +194,7 @@ class DFTracer {
     DFTracer *profiler_##name = new DFTracer(#name, CPP_LOG_CATEGORY, DF_DATA_EVENT);
 #define DFTRACER_CPP_REGION_END(name) delete profiler_##name
 
-/* A fact; `name` is not told. */
+/* Metadata; `name` is not told. */
 #define DFTRACER_CPP_METADATA(name, key, value)                    \
     {                                                              \
         DFTracer profiler_##name(key, value, DF_METADATA_EVENT);   \

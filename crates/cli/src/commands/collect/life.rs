@@ -143,7 +143,7 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     command.args(["--detached", "--json"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start the collector")?;
-    let said = || {
+    let logged = || {
         let log = fs::read(&log_path).unwrap_or_default();
         String::from_utf8_lossy(log.get(began as usize..).unwrap_or_default()).into_owned()
     };
@@ -153,22 +153,22 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     }
     if line.is_empty() {
         let status = child.wait().context("cannot wait for the collector")?;
-        writeln!(std::io::stderr(), "weft: {}", said().trim_start_matches("weft: ").trim())?;
+        writeln!(std::io::stderr(), "weft: {}", logged().trim_start_matches("weft: ").trim())?;
         return Ok(ExitCode::from(status.code().unwrap_or(1).clamp(1, 255) as u8));
     }
     // What it said while it started, nobody else shows.
-    write!(std::io::stderr(), "{}", said())?;
+    write!(std::io::stderr(), "{}", logged())?;
     if args.json {
         std::io::stdout().write_all(line.as_bytes())?;
     } else if !args.quiet {
-        let told: serde_json::Value = serde_json::from_str(&line).context("the collector said something else")?;
-        let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+        let status: serde_json::Value = serde_json::from_str(&line).context("the collector said something else")?;
+        let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         writeln!(
             std::io::stderr(),
             "weft: process {} is sampling the host and {} every {} ms into {}; `weft collect --stop -o {}` ends it",
-            told["pid"],
+            status["pid"],
             text("mode"),
-            told["interval_ms"],
+            status["interval_ms"],
             text("file"),
             run.display()
         )?;

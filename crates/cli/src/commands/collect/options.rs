@@ -191,7 +191,7 @@ mod tests {
             ),
         ] {
             let found = options(line, variables).expect(line);
-            let told = format!(
+            let found = format!(
                 "{} every {:?} id {:?} stage {:?} peer {:?} all {}",
                 found.follow.describe(),
                 found.interval,
@@ -200,7 +200,7 @@ mod tests {
                 found.peer,
                 found.stop_all
             );
-            assert_eq!(told, expected, "{line} {variables:?}");
+            assert_eq!(found, expected, "{line} {variables:?}");
         }
         assert!(options("", &[("PROC_REFRESH", "0")]).expect("fine").follow.fixed);
     }

@@ -29,9 +29,9 @@ const SHORT_NS: u64 = 100_000_000;
 
 /// What is said of a run that has just ended.
 enum Judgement {
-    Told(Box<Verdict>),
+    Judged(Box<Verdict>),
     /// Why nothing is.
-    Untold(String),
+    Unjudged(String),
     /// There is nothing to say.
     Nothing,
 }
@@ -61,7 +61,7 @@ fn verdict(run: &Path, record: &SupervisorRecord) -> Judgement {
     let cost = cost_ns(events, std::thread::available_parallelism().map_or(1, usize::from));
     if !is_worth(cost, record.wall_ns) {
         let took = terminal::time(cost);
-        return Judgement::Untold(format!("none yet: that takes about {took}; `weft report` judges it"));
+        return Judgement::Unjudged(format!("none yet: that takes about {took}; `weft report` judges it"));
     }
     let options = OpenOptions { progress: Arc::new(Bar::default()), ..OpenOptions::default() };
     let judged = Run::open(&[run.to_owned()], &options)
@@ -70,9 +70,9 @@ fn verdict(run: &Path, record: &SupervisorRecord) -> Judgement {
     match judged {
         Ok(verdict) => {
             kept::write(run, rundir::size_of(run), &verdict);
-            Judgement::Told(Box::new(verdict))
+            Judgement::Judged(Box::new(verdict))
         }
-        Err(error) => Judgement::Untold(terminal::printable(&format!("none: {}", terminal::chain(&error)))),
+        Err(error) => Judgement::Unjudged(terminal::printable(&format!("none: {}", terminal::chain(&error)))),
     }
 }
 
@@ -101,12 +101,12 @@ pub(super) fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, ter
             .unwrap_or_else(|| run.display().to_string()),
     };
     let judgement = verdict(run, &record);
-    let said = match &judgement {
-        Judgement::Told(verdict) => (Some(&**verdict), None),
-        Judgement::Untold(why) => (None, Some(why.as_str())),
+    let judged = match &judgement {
+        Judgement::Judged(verdict) => (Some(&**verdict), None),
+        Judgement::Unjudged(why) => (None, Some(why.as_str())),
         Judgement::Nothing => (None, None),
     };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], said, opening::width(), paint);
+    let text = summary::text(&shown, rundir::size_of(run), &[record], judged, opening::width(), paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }
 

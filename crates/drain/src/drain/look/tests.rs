@@ -10,7 +10,7 @@ use crate::image::ImageKey;
 use crate::{Drain, DrainOptions, Live, LiveOptions};
 
 /// Regression: in one forked child of two thousand on a loaded machine, everything was lost. The child had taken, used and left a segment
-/// that a worker had freed, before the worker's job was settled; buried at that moment, it seemed to own nothing.
+/// that a worker had freed, before the worker's job was settled; retired at that moment, it seemed to own nothing.
 #[test]
 fn a_segment_freed_by_an_unsettled_job_is_not_forgotten() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -21,8 +21,8 @@ fn a_segment_freed_by_an_unsettled_job_is_not_forgotten() {
     let mut first = Program::start(drain.directory(), NOBODY);
     let mut second = first.fork(NOBODY + 1);
     let key = |program: &Program| {
-        let facts = program.arena.slot_facts(program.slot);
-        ImageKey { arena: program.arena.number(), slot: program.slot, generation: facts.generation }
+        let info = program.arena.slot_info(program.slot);
+        ImageKey { arena: program.arena.number(), slot: program.slot, generation: info.generation }
     };
     first.record(1, &call(Call::read));
 

@@ -14,7 +14,7 @@ use super::*;
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfflow/");
 
 /// Options with this format that tell processor time and memory.
-fn told_as(log_format: LogFormat) -> Options {
+fn written_as(log_format: LogFormat) -> Options {
     Options { log_format, cpu_mem_usage: true, ..Options::default() }
 }
 
@@ -151,7 +151,7 @@ fn around_cpu(line: &str) -> (String, f64) {
 fn check(file: &str, format: LogFormat) {
     let flavour = if file.starts_with("python-") { Flavour::Python } else { Flavour::C };
     let original = std::fs::read_to_string(format!("{HERE}{file}.pfw")).expect("a fixture");
-    let options = told_as(format);
+    let options = written_as(format);
     let events = events_of(&original, &options);
 
     let ours = convert(recorded(&events, flavour), &options, flavour);
@@ -194,7 +194,7 @@ fn files_of_woven_programs() {
 
 /// Events as lines, without the brackets.
 fn one_line(flavour: Flavour, make: impl FnOnce(&mut LineBuf)) -> String {
-    lines_with(&told_as(LogFormat::Array), flavour, make)
+    lines_with(&written_as(LogFormat::Array), flavour, make)
 }
 
 fn lines_with(options: &Options, flavour: Flavour, make: impl FnOnce(&mut LineBuf)) -> String {

@@ -9,7 +9,7 @@ use weftline_testkit::run::{Job, Outcome, weft};
 use weftline_testkit::{Case, Scratch};
 
 use super::installed::{Against, prefix, program};
-use super::{all, one, sorted, stacks, told};
+use super::{all, annotations_of, one, sorted, stacks};
 
 const GCC: [&str; 2] = ["gcc", "-std=gnu11"];
 
@@ -87,7 +87,7 @@ fn calls(trace: &Trace, work: &Path) -> Vec<String> {
 #[test]
 fn under_weft_run_no_variable_is_needed() {
     let finished = Case::command([tour().as_os_str(), "fini".as_ref()]).check();
-    assert_eq!(sorted(told(&finished.trace)), sorted(TOUR), "in {}", finished.run.display());
+    assert_eq!(sorted(annotations_of(&finished.trace)), sorted(TOUR), "in {}", finished.run.display());
     let writes = ["function/region/write", "write", "write"];
     assert_eq!(calls(&finished.trace, &finished.work), writes, "in {}", finished.run.display());
 }
@@ -96,7 +96,7 @@ fn under_weft_run_no_variable_is_needed() {
 #[test]
 fn a_refusal_holds_under_weft_run() {
     let finished = Case::command([tour().as_os_str(), "fini".as_ref()]).env("DFTRACER_ENABLE", "0").check();
-    assert_eq!(told(&finished.trace), Vec::<String>::new());
+    assert_eq!(annotations_of(&finished.trace), Vec::<String>::new());
     assert_eq!(calls(&finished.trace, &finished.work).len(), 3);
 }
 
@@ -126,7 +126,7 @@ fn function_mode() {
         let named = |name: &String| name.starts_with("trace-dftracer_tour_c-") && name.ends_with(".pfw.gz");
         assert!(files.len() == 1 && named(&files[0]), "{ending}: {files:?} in {}", trial.scratch.path().display());
         let trace = trial.trace();
-        assert_eq!(sorted(told(&trace)), sorted(TOUR), "{ending}");
+        assert_eq!(sorted(annotations_of(&trace)), sorted(TOUR), "{ending}");
         assert_eq!(calls(&trace, &trial.work), ["function/region/write", "write"], "{ending}");
         let names = trace.events.iter().filter(|event| event.name == "process_name").count();
         assert_eq!(names, 1, "a process has one name");
@@ -147,7 +147,7 @@ fn data_directories() {
         assert_eq!(outcome.status, 0, "{directories}: {}", excerpt(&outcome.stderr));
         let trace = trial.trace();
         assert_eq!(calls(&trace, &trial.work), writes, "{directories}");
-        assert_eq!(sorted(told(&trace)), sorted(TOUR), "{directories}");
+        assert_eq!(sorted(annotations_of(&trace)), sorted(TOUR), "{directories}");
     }
 }
 
@@ -166,7 +166,7 @@ fn no_bind_records_no_io() {
     let trial = Trial::new("dftracer-no-bind", &[("DFTRACER_LOG_FILE", "trace")]);
     assert_eq!(trial.go(&tour(), &["no_bind"]).status, 0);
     let trace = trial.trace();
-    assert_eq!(sorted(told(&trace)), sorted(TOUR));
+    assert_eq!(sorted(annotations_of(&trace)), sorted(TOUR));
     assert_eq!(calls(&trace, &trial.work), Vec::<String>::new());
 }
 
@@ -199,7 +199,7 @@ fn preload_and_hybrid_modes() {
             let trace = trial.trace();
             let mut expected = TOUR.to_vec();
             expected.retain(|line| *line != USED || ending != "no_init");
-            assert_eq!(sorted(told(&trace)), sorted(expected), "{mode} {ending}");
+            assert_eq!(sorted(annotations_of(&trace)), sorted(expected), "{mode} {ending}");
             assert_eq!(calls(&trace, &trial.work).len(), writes, "{mode} {ending}");
         }
         let trial = Trial::new("dftracer-preload", &environment);
@@ -229,7 +229,7 @@ fn preloaded_under_weft_run() {
     let outcome = Job::new(command, &work).traced(&run).run();
     assert_eq!((outcome.status, excerpt(&outcome.stderr)), (0, excerpt(b"")));
     let trace = reader::read_run(&run).expect("a run");
-    assert_eq!(sorted(told(&trace)), sorted(TOUR), "in {}", run.display());
+    assert_eq!(sorted(annotations_of(&trace)), sorted(TOUR), "in {}", run.display());
     assert_eq!(calls(&trace, &work).len(), 3);
     let strange: Vec<_> = outcome.files.keys().filter(|path| path.to_string_lossy().contains("trace")).collect();
     assert!(strange.is_empty(), "{strange:?}");
@@ -258,7 +258,7 @@ fn initialised_again() {
     assert_eq!((outcome.status, excerpt(&outcome.stderr)), (0, excerpt(b"")));
     let files = trial.files();
     assert_eq!(files.len(), 2, "{files:?}");
-    let mut traces: Vec<Vec<String>> = files.iter().map(|name| sorted(told(&trial.read(name)))).collect();
+    let mut traces: Vec<Vec<String>> = files.iter().map(|name| sorted(annotations_of(&trial.read(name)))).collect();
     traces.sort_by_key(Vec::len);
     assert_eq!(traces, [sorted([USED, "X C_APP second"]), sorted(TOUR)]);
 }
@@ -269,7 +269,7 @@ fn forked_children_have_files_of_their_own() {
     assert_eq!(trial.go(&tour(), &["fork"]).status, 0);
     let files = trial.files();
     assert_eq!(files.len(), 2, "{files:?}");
-    let mut traces: Vec<Vec<String>> = files.iter().map(|name| sorted(told(&trial.read(name)))).collect();
+    let mut traces: Vec<Vec<String>> = files.iter().map(|name| sorted(annotations_of(&trial.read(name)))).collect();
     traces.sort_by_key(Vec::len);
     assert_eq!(traces, [vec!["X C_APP in_child"], sorted(TOUR)]);
 }
@@ -304,11 +304,11 @@ fn cpp() {
     for compiler in [&["g++", "-std=c++11"], &["clang++", "-std=c++17"]] {
         let program = program("dftracer_tour.cpp", compiler, Against::Dftracer);
         let finished = Case::command([program.clone()]).check();
-        assert_eq!(sorted(told(&finished.trace)), expected, "{compiler:?}, in {}", finished.run.display());
+        assert_eq!(sorted(annotations_of(&finished.trace)), expected, "{compiler:?}, in {}", finished.run.display());
         let trial = Trial::new("dftracer-cpp", &[("DFTRACER_LOG_FILE", "trace")]);
         assert_eq!(trial.go(&program, &[]).status, 0);
         let trace = trial.trace();
-        assert_eq!(sorted(told(&trace)), expected, "{compiler:?}");
+        assert_eq!(sorted(annotations_of(&trace)), expected, "{compiler:?}");
         let block = one(&trace, Phase::Complete, "block");
         let started = one(&trace, Phase::Complete, "started");
         assert!(block.start_ns <= started.start_ns && started.end_ns() <= block.end_ns(), "{block:?} {started:?}");

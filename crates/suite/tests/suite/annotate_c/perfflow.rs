@@ -14,7 +14,7 @@ use weftline_testkit::product::workspace;
 use weftline_testkit::run::{Job, Outcome, weft};
 
 use super::installed::{Against, gpus, program};
-use super::{sorted, stacks, told};
+use super::{annotations_of, sorted, stacks};
 
 const PLAIN: &str = "name cat pid tid ts ph";
 const SPAN: &str = "name cat pid tid ts ph dur";
@@ -519,7 +519,7 @@ fn under_weft_run() {
     assert!(outcome.files.is_empty(), "{:?}", outcome.files);
     let trace = reader::read_run(&run).expect("a run");
     let spans = ["X /src/woven.c bar", "X /src/woven.c bas", "X /src/woven.c foo"];
-    assert_eq!(sorted(told(&trace)), sorted(spans.repeat(4)), "in {}", run.display());
+    assert_eq!(sorted(annotations_of(&trace)), sorted(spans.repeat(4)), "in {}", run.display());
     assert_eq!(stacks(&trace, &work), sorted(["foo", "foo/bar", "foo/bar/bas"].repeat(4)));
 }
 

@@ -15,7 +15,7 @@ use weftline_testkit::run::{Job, Outcome};
 use weftline_testkit::{Case, Finished, Scratch};
 
 use super::installed::prefix;
-use super::{all, is_annotation, one, sorted, stacks, told};
+use super::{all, annotations_of, is_annotation, one, sorted, stacks};
 
 /// `weft` of the installation, which has the plugins that `make weave` built.
 fn weft() -> PathBuf {
@@ -125,7 +125,7 @@ fn what_is_compiled_is_woven() {
         assert_eq!((outcome.status, text(&outcome.stdout)), (3, "7\n".to_owned()), "{}", text(&outcome.stderr));
         works(&format!("weft run -q -o run-{program} -- ./{program} || test $? = 3"), &work);
         let trace = reader::read_run(&work.join(format!("run-{program}"))).expect("a run");
-        assert_eq!(told(&trace), ["X app woven"], "{program}");
+        assert_eq!(annotations_of(&trace), ["X app woven"], "{program}");
     }
 }
 
@@ -206,7 +206,7 @@ fn in_cmake_and_make() {
     let tells = |program: &str| {
         works(&format!("weft run -q -o run-{} -- {program} || test $? = 3", program.replace('/', "-")), &work);
         let run = work.join(format!("run-{}", program.replace('/', "-")));
-        sorted(told(&reader::read_run(&run).expect("a run")))
+        sorted(annotations_of(&reader::read_run(&run).expect("a run")))
     };
     assert_eq!(tells("build/annotated"), ["X app woven"]);
     assert_eq!(tells("build/ruled"), ["X app woven", "X rule main"]);
@@ -258,7 +258,7 @@ fn spans_nest_and_end_by_exceptions() {
         thrown("passes"),
         thrown("throws"),
     ];
-    assert_eq!(told(&finished.trace), expected);
+    assert_eq!(annotations_of(&finished.trace), expected);
     let deepest = stacks(&finished.trace, &finished.work).iter().map(|stack| stack.split('/').count()).max();
     assert_eq!(deepest, Some(4), "recursion");
 }
@@ -266,7 +266,10 @@ fn spans_nest_and_end_by_exceptions() {
 #[test]
 fn lone_ends_and_async_spans() {
     let name = |name: &str| format!("(anonymous namespace)::{name}");
-    assert_eq!(told(&tour("lone").trace), [format!("B app {}", name("opens")), format!("E app {}", name("closes"))]);
+    assert_eq!(
+        annotations_of(&tour("lone").trace),
+        [format!("B app {}", name("opens")), format!("E app {}", name("closes"))]
+    );
 
     let trace = tour("async").trace;
     let (begin, end) =
@@ -302,11 +305,11 @@ fn every_thread_has_its_own() {
 /// A jump leaves nothing behind; a function in which a process forks ends in both.
 #[test]
 fn jumps_and_forks() {
-    assert_eq!(told(&tour("jumping").trace), ["X app (anonymous namespace)::leaf"]);
+    assert_eq!(annotations_of(&tour("jumping").trace), ["X app (anonymous namespace)::leaf"]);
     let trace = tour("forking").trace;
     for name in ["forks", "leaf"] {
-        let told = all(&trace, Phase::Complete, &format!("(anonymous namespace)::{name}"));
-        assert!(matches!(told[..], [one, other] if one.pid != other.pid), "{told:?}");
+        let spans = all(&trace, Phase::Complete, &format!("(anonymous namespace)::{name}"));
+        assert!(matches!(spans[..], [one, other] if one.pid != other.pid), "{spans:?}");
     }
 }
 
@@ -343,7 +346,7 @@ fn categories_of_annotations() {
     fs::write(work.join("a.c"), source).expect("a.c");
     works("weft weave -- clang -O2 -o ours a.c && weft run -q -o run -- ./ours", &work);
     let run = reader::read_run(&work.join("run")).expect("a run");
-    assert_eq!(told(&run), ["X io load", "B net sends scope=\"s\"", "X app plain"]);
+    assert_eq!(annotations_of(&run), ["X io load", "B net sends scope=\"s\"", "X app plain"]);
 
     works("weft weave --abi perfflow -- clang -O2 -o theirs a.c", &work);
     works("PERFFLOW_OPTIONS=log-filename-include=name:log-event=compact:log-close=True ./theirs", &work);

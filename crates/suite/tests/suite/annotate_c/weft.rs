@@ -9,7 +9,7 @@ use weftline_testkit::run::{Job, Outcome, weft};
 use weftline_testkit::{Case, Finished, Scratch};
 
 use super::installed::{Against, gpus, program};
-use super::{all, one, sorted, stacks, told};
+use super::{all, annotations_of, one, sorted, stacks};
 
 const MILLISECOND: i64 = 1_000_000;
 
@@ -20,7 +20,7 @@ fn tour() -> PathBuf {
 /// Runs a part of the tour with and without `weft run`, and compares what it told.
 fn part(name: &str, expected: &[&str]) -> Finished {
     let finished = Case::command([tour().as_os_str(), name.as_ref()]).check();
-    let (mut seen, mut expected) = (told(&finished.trace), expected.to_vec());
+    let (mut seen, mut expected) = (annotations_of(&finished.trace), expected.to_vec());
     seen.sort();
     expected.sort_unstable();
     assert_eq!(seen, expected, "in {}", finished.run.display());
@@ -69,13 +69,13 @@ fn use_of_gpus() {
         let outcome = job.run();
         assert_eq!(outcome.status, 0, "{}", excerpt(&outcome.stderr));
         let trace = reader::read_run(&run).expect("a run");
-        let told = ["before", "after"].map(|name| {
+        let used = ["before", "after"].map(|name| {
             let span = one(&trace, Phase::Complete, name);
             assert!(span.arg("cpu_ns").is_some(), "{span:?}");
             let number = |key: &str| span.arg(key).and_then(weftline_format::Value::as_u64);
             number("gpu_busy_pct").zip(number("gpu_memory_bytes"))
         });
-        assert_eq!(told, [None, expected.then_some((83, 3 << 30))]);
+        assert_eq!(used, [None, expected.then_some((83, 3 << 30))]);
     }
 }
 
@@ -91,17 +91,17 @@ fn values_are_kept_whatever_they_are() {
     );
     let long = one(&finished.trace, Phase::Complete, "long");
     let kept = long.arg("text").and_then(|text| text.as_str()).expect("a text");
-    let told = kept.trim_start_matches('y');
-    assert!(kept.len() - told.len() > 3500 && told == "… (4999 bytes)", "{kept}");
+    let end = kept.trim_start_matches('y');
+    assert!(kept.len() - end.len() > 3500 && end == "… (4999 bytes)", "{kept}");
 }
 
 #[test]
-fn moments_counters_and_facts() {
+fn instants_counters_and_metadata() {
     part(
         "events",
         &[
-            "i app moment",
-            "i other moment",
+            "i app happened",
+            "i other happened",
             "C app queue length=3",
             "C other queue length=2.5",
             "M app model name=\"unet3d\"",
@@ -165,9 +165,9 @@ fn cpp() {
     let expected = sorted([
         "X types values bool=true char=\"c\" short=-3 unsigned=3 most=18446744073709551615 least=-9223372036854775808 \
          float=1.5 enum=2 literal=\"text\" string=\"a string\" array=\"abc\" null=null size=8 view=\"string\" empty=\"\"",
-        "i app moment n=1",
+        "i app happened n=1",
         "C app queue length=3 free=0.5",
-        "M facts model name=\"unet3d\"",
+        "M metadata model name=\"unet3d\"",
         "X app twice",
         "X app twice",
         "X made Model",
@@ -181,7 +181,7 @@ fn cpp() {
     ]);
     for compiler in [&["g++", "-std=c++11"], &["g++", "-std=c++17"], &["clang++", "-std=c++20"]] {
         let finished = Case::command([program("weft_tour.cpp", compiler, Against::Weft)]).check();
-        assert_eq!(sorted(told(&finished.trace)), expected, "{compiler:?}, in {}", finished.run.display());
+        assert_eq!(sorted(annotations_of(&finished.trace)), expected, "{compiler:?}, in {}", finished.run.display());
         let nested = stacks(&finished.trace, &finished.work);
         assert!(nested.iter().any(|stack| stack == "throws/throws"), "{nested:?}");
     }

@@ -14,8 +14,8 @@ fn killed_daemon(scratch: &Scratch, more: &[&str], run: &Path) -> u32 {
     arguments.extend(more);
     let outcome = job(scratch, &arguments, Some(run)).run();
     assert_eq!(outcome.status, 0, "{}", said(&outcome));
-    let told: serde_json::Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
-    let pid = told["pid"].as_u64().expect("a pid") as u32;
+    let reported: serde_json::Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+    let pid = reported["pid"].as_u64().expect("a pid") as u32;
     wait_for_ticks(run, 2);
     signal(pid, Signal::KILL);
     let began = Instant::now();
@@ -158,8 +158,8 @@ fn more_processes_than_descriptors() {
         assert!(used < passed / 2, "{used} ns of CPU in {passed}: it spins");
         let record = SupervisorRecord::read_all(&run).0.remove(0).samples.expect("samples");
         assert_eq!(record.processes + record.not_followed, count as u64, "{record:?}");
-        let told = words.matches("the limit of 64 open files is reached").count();
-        assert_eq!((told, record.not_followed == 0), if enough { (0, true) } else { (1, false) }, "{words}");
+        let reported = words.matches("the limit of 64 open files is reached").count();
+        assert_eq!((reported, record.not_followed == 0), if enough { (0, true) } else { (1, false) }, "{words}");
         let trace = reader::read_run(&run).expect("readable");
         assert_eq!(trace.damage.flaws, []);
         // The host is sampled first at each tick, and the last time at the end: whoever is sampled on has a sample behind the beginning of

@@ -19,7 +19,7 @@ use weftline_testkit::scratch;
 /// How long the search goes on; `WEFT_MUTATE_SECONDS` says otherwise.
 const SECONDS: u64 = 60;
 /// Failures that are told of: the rest are mostly the same.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 /// Repeats a trial.
 const AGAIN: &str = "WEFT_MUTATE_SECONDS=1 cargo t -p weftline-suite -E 'test(any_run_directory)'";
 
@@ -101,9 +101,9 @@ fn a_forged_page_changes_no_answer() {
 #[test]
 fn any_run_directory_is_read_without_harm() {
     let first = Random::new().seed;
-    let found = trial::search(first, seconds(), TOLD, product(), &seeds::all(), &verbs(), Path::new("/dev/shm"));
-    let told: Vec<String> = found.failed.iter().map(|trial| trial.told(AGAIN)).collect();
-    assert!(told.is_empty(), "{} of {} trials failed:\n{}", told.len(), found.trials, told.join("\n"));
+    let found = trial::search(first, seconds(), SHOWN, product(), &seeds::all(), &verbs(), Path::new("/dev/shm"));
+    let failures: Vec<String> = found.failed.iter().map(|trial| trial.description(AGAIN)).collect();
+    assert!(failures.is_empty(), "{} of {} trials failed:\n{}", failures.len(), found.trials, failures.join("\n"));
     assert!(found.trials > 1, "no time for more than one trial");
 }
 
@@ -117,10 +117,10 @@ fn the_pointer_that_deleted_is_found() {
     let found = trial::search(first, Duration::from_secs(60), 1, &old, &seeds, &verbs, Path::new("/dev/shm"));
     let [trial] = &found.failed[..] else { panic!("not found in {} trials from seed {first}", found.trials) };
     let fault = trial.fault.as_deref().unwrap_or_default();
-    assert!(fault.contains("changed outside the run"), "{}", trial.told(AGAIN));
+    assert!(fault.contains("changed outside the run"), "{}", trial.description(AGAIN));
     // The same number over the same runs is the same trial.
     let again = trial::try_once(trial.seed, &old, &seeds, &verbs, Path::new("/dev/shm"));
-    assert!(again.fault.is_some(), "{}", trial.told(AGAIN));
+    assert!(again.fault.is_some(), "{}", trial.description(AGAIN));
     // It may have removed the whole place.
     for place in [&trial.place, &again.place].into_iter().flatten().filter(|place| place.exists()) {
         fs::remove_dir_all(place).expect("a sandbox of this test");

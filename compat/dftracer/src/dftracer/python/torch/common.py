@@ -26,7 +26,7 @@ def trace_handler(profiler_result: Any) -> None:
 
 def _arguments(event: Any, whole: Optional[float]) -> Dict[str, Any]:
     shapes = event.input_shapes or []
-    told: Dict[str, Any] = {
+    args: Dict[str, Any] = {
         "device": int(getattr(event.device_type, "value", 0)),
         "cpu_memory": int(_first(event, "cpu_memory_usage", "self_cpu_memory_usage")),
         "is_remote": int(bool(event.is_remote)),
@@ -34,10 +34,10 @@ def _arguments(event: Any, whole: Optional[float]) -> Dict[str, Any]:
         "input_size": sum(len(shape) for shape in shapes),
     }
     if whole:
-        told["total_cpu_percent"] = 100.0 * event.cpu_time_total / whole
+        args["total_cpu_percent"] = 100.0 * event.cpu_time_total / whole
     if any(shapes):
-        told["input_shapes"] = str(shapes)
-    return told
+        args["input_shapes"] = str(shapes)
+    return args
 
 
 def _first(event: Any, *names: str) -> Any:

@@ -1,23 +1,24 @@
-//! Metadata of the process: one record `CM` for each fact, with its name and its value.
+//! Metadata of the process: one record `CM` for each entry, with its name and its value.
 
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
 
 use weftline::front::c::text;
-use weftline::front::{self, Args, Argument, EventHead, Kind, Table};
+use weftline::front::{self, Args, Argument, EventHead, EventKind, Table};
 
 use crate::session;
 
-/// Tells a fact.
+/// Tells one entry of it.
 pub(crate) fn tell(table: &Table, key: &[u8], value: Argument<'_>) {
     let id = |word: &[u8]| text::name(table, word);
     let mut args = Args::new();
     args.put(id(b"name"), Argument::Text(key));
     args.put(id(b"value"), value);
     let now = front::now(table);
-    let told = EventHead { kind: Kind::Meta, name: id(b"CM"), category: id(b"dftracer"), start: now, end: now, id: 0 };
-    front::emit(table, &told, args.as_bytes());
+    let head =
+        EventHead { kind: EventKind::Meta, name: id(b"CM"), category: id(b"dftracer"), start: now, end: now, id: 0 };
+    front::emit(table, &head, args.as_bytes());
 }
 
 /// # Safety

@@ -8,7 +8,7 @@ use weftline_format::source::Source as Text;
 
 use crate::Result;
 use crate::catalog::{FlawEntry, SourceEntry};
-use crate::dictionary::{Dictionary, Kind, Process};
+use crate::dictionary::{DefinitionKind, Dictionary, Process};
 use crate::input::TraceSet;
 use crate::part::{Columns, GroupMeta, Part, widen};
 use crate::pipeline::{Sink, Tables};
@@ -123,11 +123,11 @@ pub(super) fn join(named: &[(PathBuf, String, u64)], known: &Dictionary) -> Resu
 pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec<Renumber>) {
     let mut all = known.clone();
     // Hashes may be defined in another file than the one that uses them.
-    let mut meanings: FxHashMap<(u8, &str), &str> = FxHashMap::default();
+    let mut definitions: FxHashMap<(u8, &str), &str> = FxHashMap::default();
     for tables in opened {
         for (kind, hash) in &tables.defined {
-            if let Some(name) = tables.meaning(*kind, hash) {
-                meanings.entry((*kind as u8, hash)).or_insert(name);
+            if let Some(name) = tables.definition(*kind, hash) {
+                definitions.entry((*kind as u8, hash)).or_insert(name);
             }
         }
     }
@@ -144,7 +144,7 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
             let (hash, meaning) = meaning_of(key);
             let path = match meaning {
                 Meaning::Path(path) => Some(path),
-                _ => meanings.get(&(Kind::Path as u8, hash)).copied(),
+                _ => definitions.get(&(DefinitionKind::Path as u8, hash)).copied(),
             };
             let id = all.files.intern(path.unwrap_or(hash));
             if id as usize >= all.known.len() {
@@ -157,7 +157,7 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
         let mut processes = Vec::with_capacity(tables.processes.len());
         for process in &tables.processes {
             let mut process = process.clone();
-            let host = meanings.get(&(Kind::Host as u8, process.hhash.as_str())).copied();
+            let host = definitions.get(&(DefinitionKind::Host as u8, process.hhash.as_str())).copied();
             resolve_host(&mut process, host);
             let next = all.processes.len() as u32;
             let id = *known.entry(process.key()).or_insert(next);
@@ -170,8 +170,8 @@ pub(super) fn number(opened: &[&Tables], known: &Dictionary) -> (Dictionary, Vec
         }
         renumbers.push(Renumber { names, cats, files: shorten(files), processes: shorten(processes) });
     }
-    for ((kind, hash), name) in &meanings {
-        if *kind == Kind::Text as u8 {
+    for ((kind, hash), name) in &definitions {
+        if *kind == DefinitionKind::Text as u8 {
             all.texts.insert((*hash).to_owned(), (*name).to_owned());
         }
     }
@@ -202,12 +202,12 @@ pub(super) fn dictionary_of(tables: &Tables) -> Dictionary {
     }
     for process in &tables.processes {
         let mut process = process.clone();
-        let host = tables.meaning(Kind::Host, &process.hhash);
+        let host = tables.definition(DefinitionKind::Host, &process.hhash);
         resolve_host(&mut process, host);
         all.processes.push(process);
     }
     for (kind, hash) in &tables.defined {
-        if let (Kind::Text, Some(name)) = (kind, tables.meaning(*kind, hash)) {
+        if let (DefinitionKind::Text, Some(name)) = (kind, tables.definition(*kind, hash)) {
             all.texts.insert(hash.clone(), name.to_owned());
         }
     }
