@@ -1,4 +1,4 @@
-//! A layer for `tracing_subscriber`: what a program tells the crate `tracing` lands in the trace as well.
+//! A layer for `tracing_subscriber`: spans and events of the crate `tracing` go into the trace.
 //!
 //! ```
 //! use tracing_subscriber::prelude::*;
@@ -10,12 +10,12 @@
 //! | a span that is entered once | one span: from the entry to the exit, with the fields it had then |
 //! | a span that is entered again (a future, at each poll) | a span per entry; the fields are at the first one. When it closes, an async span for its whole life: from its making to its close, with all fields, `entered` (how often) and `busy_ns` (how long in sum) |
 //! | a span that is never entered, or gets fields after its only exit | its life as an async span, so that nothing it tells is lost |
-//! | an event | a moment, named by its place, with its fields; the text is `message` |
+//! | an event | an instant, named by its place, with its fields; the text is `message` |
 //!
 //! A future that `tracing` instruments is entered at each poll, and once more when it is dropped.
 //!
-//! The category is the target, and `level` is an argument. A field that is recorded again replaces the earlier value. Where nothing records, each
-//! call of the layer is a load and a branch; what the registry does with spans is not the layer's to save.
+//! The category is the target, and `level` is an argument. A field that is recorded again replaces the earlier value. If nothing records, each
+//! call of the layer is a load and a branch; the cost of the registry itself remains.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -60,7 +60,7 @@ struct Kept {
     entered: u64,
     busy: u64,
     args: Args,
-    /// Fields came after the first exit: no span on a stack tells of them.
+    /// Fields came after the first exit: no span on a stack has them.
     late: bool,
 }
 

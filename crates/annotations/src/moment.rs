@@ -1,4 +1,4 @@
-//! Events without a duration: moments, counters, facts.
+//! Events without a duration: instants, counters, metadata.
 
 use weftline_recorder::annotation::Kind;
 use weftline_recorder::table::Table;
