@@ -70,7 +70,7 @@ pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<Exi
         serde_json::to_writer_pretty(&mut out, &rows)?;
         writeln!(out)?;
     } else if rows.is_empty() {
-        writeln!(std::io::stderr(), "weft: no run is like that")?;
+        writeln!(std::io::stderr(), "weft: no run matches")?;
     } else {
         write!(out, "{}", table(&rows, opening::width(), terminal))?;
     }
@@ -96,7 +96,7 @@ fn directories(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
                 place.display()
             )
         })?;
-        // Whatever has the name of a manifest: one that cannot be read is told of.
+        // Every file with the name of a manifest: an unreadable one is reported.
         found.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.join(RUN_FILE).exists()));
     }
     Ok(found)
