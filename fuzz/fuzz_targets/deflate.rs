@@ -1,4 +1,4 @@
-//! Whatever is deflated comes back out of zlib-rs, byte for byte, also from a deflater that other texts went through before.
+//! zlib-rs inflates every deflated text to the same bytes, also from a deflater that has encoded other texts before.
 //!
 //! `cargo +nightly fuzz run deflate -- -max_total_time=60`
 #![no_main]

@@ -1,4 +1,4 @@
-//! What `annotate("…")` says: `@critical_path(pointcut='around', scope='io', flow='in', category='solver')`.
+//! Parses `annotate("…")`: `@critical_path(pointcut='around', scope='io', flow='in', category='solver')`.
 //!
 //! The grammar is PerfFlowAspect's with a category, read strictly. There, characters that mean nothing are skipped, so that every foreign annotation is an
 //! empty one of its own; here they are errors, and what does not look like ours is left alone.
@@ -11,7 +11,7 @@
 //!            | "flow" "=" "'" ("in" | "out" | "inout" | "outin") "'"
 //!            | "category" "=" as for scope
 //! ```
-//! Blanks, tabs and line ends may stand between the parts. A key that is given again replaces what it said before.
+//! Spaces, tabs and line ends are allowed between the parts. A repeated key replaces its earlier value.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The ways out of a function.
+//! Finds the exits of a function.
 
 use crate::llvm::{self, Value, constant, traits};
 

@@ -1,4 +1,4 @@
-//! Weaves one function: the call at its entry, and one at every way out.
+//! Weaves one function: a call at its entry, and one at every exit.
 
 use crate::annotation::When;
 use crate::exits::{self, Exit, Exits, How};

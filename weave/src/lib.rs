@@ -1,15 +1,15 @@
-//! `libweft_weave.so`: an LLVM pass that weaves calls of the recorder into functions, so that their source need not be touched beyond an
-//! annotation, or at all.
+//! `libweft_weave.so`: an LLVM pass that weaves calls of the recorder into functions, without changing their source except for an
+//! optional annotation.
 //!
 //! clang loads it (`-fpass-plugin`), once for each translation unit, and calls [`weft_weave_module`] before it optimises. [`plan`] says which
 //! functions are woven: those that are annotated ([`annotation`]), those that a list of rules names ([`rules`]), or all large ones. [`exits`]
-//! finds the ways out of a function, [`function`] inserts the calls, and [`runtime`] knows what is called. [`llvm`] is all that is used of
-//! LLVM; one build of the plugin belongs to one major of it.
+//! finds the exits of a function, [`function`] inserts the calls, and [`runtime`] declares the called functions. [`llvm`] is the part of LLVM's
+//! interface that is used; one build of the plugin belongs to one major version of LLVM.
 //!
 //! Options (`-mllvm`): `-weft-weave-abi=weft|perfflow`, `-weft-weave-rules=FILE`, `-weft-weave-all=N`. Loaded under the name of
 //! PerfFlowAspect's plugin, `libWeavePass.so`, it calls PerfFlowAspect's runtime unless told otherwise.
 //!
-//! What cannot be told, or not exactly:
+//! Limits:
 //! - `longjmp` ends the function that calls it, not those that it jumps over. `exit` likewise: callers of the function never end.
 //! - A call that does not return ends the function before it, unless it surely throws (`throw`, the helpers of libstdc++): nobody knows whether
 //!   a `[[noreturn]]` function throws or ends the process. If that is woven too, it comes after its caller, not inside it.

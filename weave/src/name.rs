@@ -1,4 +1,4 @@
-//! What a function is called: its symbol demangled, without return type and parameters. Done while compiling, so that a name is a
+//! The name of a function: its symbol demangled, without return type and parameters. This is done at compile time, so that a name is a
 //! constant of the program.
 
 use std::fmt::{self, Write};

@@ -1,4 +1,4 @@
-//! What woven code calls: declarations, the site of each function, and the instructions that make the calls.
+//! The runtime calls of woven code: declarations, the site of each function, and the instructions that make the calls.
 //!
 //! Weftline's own interface is that of `crates/capi`: a static `weft_woven` for each function, a look at the recorder's table before
 //! anything is called, and a token that lives in a register from the beginning to the end. PerfFlowAspect's is two functions that take

@@ -1,4 +1,4 @@
-//! Documents that mirror code: the release build prints them, this chore keeps `docs/` equal to them.
+//! Documents that mirror code: the release build prints them, and this chore writes them to `docs/` or compares them.
 //!
 //! The generator is the product itself (`weft docs <name>`), so a document cannot describe another program. The C header is made
 //! from source (`header`); `docs/schema.md` is checked by the tests of `weftline-sql`, which alone can print it.

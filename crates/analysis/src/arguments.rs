@@ -1,4 +1,4 @@
-//! Arguments of events as people ask for them: the whole object again.
+//! Rebuilds the arguments of events as a whole JSON object.
 
 use std::fmt::Write as _;
 

@@ -1,19 +1,19 @@
 //! Where the wall time of a job went: computing, file I/O, waiting, or something that no hook sees.
 //!
-//! A job is as long as the process that matters. That is the program that was started; if it stands by until a long-lived child ends, or until a
-//! descendant of the same program that used more CPU does, it is that one. Of a parallel job, each rank is told on its own. Within the process the main
-//! thread matters, or the thread that has the spans of a training loop. Its time is split:
+//! A job is as long as the process that matters. That is the program that was started; if it only waits for a long-lived child, or for a
+//! descendant of the same program that used more CPU, it is that one. In a parallel job each rank has its own. Within the process the main
+//! thread matters, or the thread with the spans of a training loop. Its time has these parts:
 //!
 //! - **file I/O**: in calls on files;
-//! - **waiting**: in calls that wait for somebody else: a child, a pipe, a socket, a thread, descriptors, time ([`Activity`]);
-//! - **compute**: what remains, at most the thread's CPU time; where the program has spans of category `compute`, the time in them;
-//! - **queued**: ready to run outside of calls on files, but other threads had all processors;
-//! - **outside**: not in traced calls, where nobody knows the CPU time (traces of others, a part of a run's time) and no span says that it is
+//! - **waiting**: in calls that wait: for a child, a pipe, a socket, a thread, descriptors, time ([`Activity`]);
+//! - **compute**: the remainder, at most the thread's CPU time; if the program has spans of category `compute`, the time in them;
+//! - **queued**: ready to run outside of calls on files, but other threads used all processors;
+//! - **outside**: not in traced calls, if the CPU time is unknown (foreign traces, a part of a run's time) and no span marks it as
 //!   computing;
-//! - **other**: what then remains: locks, page faults, a GPU, calls past the C library.
+//! - **other**: the rest: locks, page faults, a GPU, calls that bypass the C library.
 //!
-//! While the main thread waits for its own threads, what those did counts: their CPU time as compute, the I/O of the busiest as file I/O. So a
-//! pool of idle threads changes nothing, and a program whose threads do all the work is not "waiting".
+//! While the main thread waits for its own threads, their work counts: their CPU time as compute, the I/O of the busiest as file I/O. So a
+//! pool of idle threads changes nothing, and a program in which threads do all the work is not "waiting".
 //!
 //! The costs of findings are measured on the same lines ([`Breakdown::cost`]): seconds of wall time, never sums over threads or processes.
 

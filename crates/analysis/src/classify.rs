@@ -1,7 +1,7 @@
-//! What an event is: I/O category, size, size bin, effective category, and whether it is to be left out.
+//! Classifies events: I/O category, size, size bin, effective category, and whether to leave one out.
 //!
-//! All of it follows from strings (names, categories, paths), so [`Classes`] looks at every string of a run once and answers by id;
-//! kernels do no string work per row. What calls do is in the table of calls (`weftline_calls`), whose categories are those of DFAnalyzer; the
+//! All of it follows from strings (names, categories, paths), so [`Classes`] classifies every string of a run once and looks it up by id;
+//! kernels do no string work per row. The table of calls (`weftline_calls`) has the meaning of calls, with DFAnalyzer's categories; the
 //! [`Rules`] are data.
 
 mod activity;

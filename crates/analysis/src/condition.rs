@@ -1,8 +1,8 @@
-//! Conditions in SQL's words: `weft report --where "name = 'read' AND path LIKE '/data/%' AND dur_ns > 1000000"`.
+//! Conditions in SQL syntax: `weft report --where "name = 'read' AND path LIKE '/data/%' AND dur_ns > 1000000"`.
 //!
-//! `weft` does not link an SQL engine; this is the part of the language that picks events. Comparisons, `IN`, `LIKE`, `BETWEEN`, `IS NULL`,
-//! `AND`, `OR`, `NOT`, brackets; three-valued as in SQL: what compares with an absent value is neither true nor false.
-//! [`Condition::filter`] makes an index filter of it: tests of names, categories, paths and processes that must hold prune row groups.
+//! `weft` does not link an SQL engine; this is the part of the language that selects events. Comparisons, `IN`, `LIKE`, `BETWEEN`, `IS NULL`,
+//! `AND`, `OR`, `NOT`, brackets; three-valued as in SQL: a comparison with an absent value is neither true nor false.
+//! [`Condition::filter`] turns it into an index filter: required tests of names, categories, paths and processes prune row groups.
 
 mod evaluate;
 mod parse;
@@ -231,13 +231,13 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_named() {
         for (text, expected) in [
-            ("name = ", "a text was expected ('so') at character 8"),
+            ("name = ", "a quoted string was expected at character 8"),
             ("nam = 'x'", "there is no column nam"),
-            ("name > 5", "a text was expected ('so') at character 8"),
+            ("name > 5", "a quoted string was expected at character 8"),
             ("dur_ns = 'x'", "a number was expected at character 10"),
             ("(name = 'x'", "a closing bracket was expected"),
             ("name = 'x' name", "the condition should end here"),
-            ("name = 'x", "a text is not closed"),
+            ("name = 'x", "a string is not closed"),
             ("pid IN ()", "a number was expected"),
             ("", "a column was expected"),
         ] {

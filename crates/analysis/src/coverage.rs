@@ -1,15 +1,15 @@
-//! Coverage: what supervisors say of a run, added up ([`RunTotals`]), and the ledger of what the trace accounts for against what the kernel counted.
+//! Coverage: the totals of all supervisors' records ([`RunTotals`]), and the ledger that compares the bytes in the trace with the kernel's count.
 //!
 //! The kernel keeps `rchar` and `wchar` per process (`/proc/PID/io`): bytes that passed through read-like and write-like calls,
 //! including those of children that the process waited for. A process's own bytes are the difference between the end and
-//! the start of its image, less what its reaped children brought in. The whole run's total ([`total`]) is what arrived at the
-//! supervisor when it waited for the program; it contains static, untraced and short-lived programs as well.
+//! the start of its image, minus the bytes of its reaped children. The whole run's total ([`total`]) is what the
+//! supervisor got when it waited for the program; it contains static, untraced and short-lived programs as well.
 //!
-//! Streams are accounted where the program asked (`fread`, `fprintf`), not where their buffers were filled, so they may differ
-//! from the kernel's count in either direction; the ledger names them when they do. What the kernel does not count at all ([`unseen`]) it
-//! names always.
+//! Streams count the bytes that the program requested (`fread`, `fprintf`), not those that filled their buffers, so they may differ
+//! from the kernel's count in either direction; the ledger then names them. It always names I/O that the kernel does not count at all
+//! ([`unseen`]).
 //!
-//! Where the kernel was asked as well (`--kernel`), [`kernel`] holds each program's bytes against those of the hooks.
+//! With kernel events (`--kernel`), [`kernel`] compares each program's bytes with those of the hooks.
 
 mod kernel;
 mod run_totals;
@@ -119,14 +119,14 @@ impl Ledger {
                     format!("{} of {} {verb}", units::percent_floor(percent / 100.0), units::bytes(countable))
                 }
                 (Some(_), None) => format!("nothing {verb}"),
-                (None, _) => format!("unknown what was {verb}"),
+                (None, _) => format!("bytes {verb} unknown"),
             })
         };
         let (Some(read), Some(write)) = (part(self.tree_read, "read"), part(self.tree_write, "written")) else {
-            return "not known before the run is complete".into();
+            return "unknown until the run is complete".into();
         };
         match self.uncounted().next() {
-            Some(_) => format!("unknown: bytes went where no counter shows them; of the rest {read}, {write}"),
+            Some(_) => format!("unknown: some bytes are in no kernel counter; of the rest {read}, {write}"),
             None => format!("{read}, {write} (of the bytes in /proc/PID/io)"),
         }
     }
@@ -219,7 +219,7 @@ fn reasons(
     }
     out.extend(unseen::of_gaps(process));
     if process.traced.stdio_read + process.traced.stdio_write > 0 {
-        out.push("streams are counted where the program asked, not where their buffers were filled".into());
+        out.push("stdio buffers: the kernel moved more or less than the program requested".into());
     }
     for child in all.iter().filter(|child| child.ppid == process.pid && child.untraced.is_some()) {
         out.push(format!(
@@ -229,7 +229,7 @@ fn reasons(
         ));
     }
     if process.sampled_io {
-        out.push("killed: the kernel's counters are from the last look before that".into());
+        out.push("killed: the kernel's counters are from the last sample before that".into());
     }
     if out.is_empty() {
         out.push("I/O that does not go through the C library (raw system calls, the loader)".into());

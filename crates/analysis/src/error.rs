@@ -1,4 +1,4 @@
-//! What can go wrong in an analysis.
+//! Errors of an analysis.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub enum AnalysisError {
     },
     /// Strings that Arrow's arrays cannot hold.
     #[error(
-        "the run has {bytes} bytes of {what}, more than a column can hold; leave that column out, or ask for a part of the run"
+        "the run has {bytes} bytes of {what}, more than a column can hold; leave that column out, or select a part of the run"
     )]
     TooLong {
         /// Which strings.

@@ -1,8 +1,8 @@
 //! Events as a table: a batch of the index → the columns of [`weftline_index::schema`], for SQL and Python alike.
 //!
-//! A column of words is a dictionary array. Its keys are the ids of the index as they lie in memory, its values one array per run: no string is
-//! touched per row. Keys are signed, because pandas takes no others. Where a run has more strings than a batch has rows, [`words`] leaves out those
-//! that the batch does not use, since engines look at all values of every batch that they hash or compare.
+//! A string column is a dictionary array. Its keys are the ids of the index, its values one array per run: no string is
+//! touched per row. Keys are signed, because pandas supports no others. If a run has more strings than a batch has rows, [`words`] leaves out those
+//! that the batch does not use, since engines process all values of every batch that they hash or compare.
 
 use std::sync::{Arc, OnceLock};
 

@@ -129,7 +129,7 @@ impl std::str::FromStr for Severity {
             .find(|severity| severity.word() == text)
             .ok_or_else(|| FindingsError::Setting {
                 what: format!("severity {text:?}"),
-                why: "it is one of low, medium, high, critical".to_owned(),
+                why: "use low, medium, high or critical".to_owned(),
             })
     }
 }

@@ -1,8 +1,8 @@
 //! Exact group-by over the spans of a run.
 //!
-//! A pass over the events groups by what batches hold directly (ids); what those mean — effective category, host, directory — is worked
-//! out per group afterwards, and groups that mean the same become one. So no row costs any work on strings, and a run without an index,
-//! whose dictionary is complete only after the pass, needs no second pass for questions without time or files.
+//! A pass over the events groups by the ids in the batches; the meaning of the ids — effective category, host, directory — is determined
+//! per group afterwards, and groups with the same meaning are merged. So no row needs work on strings, and a run without an index
+//! (its dictionary is complete only after the pass) needs no second pass for queries without time or files.
 
 mod cell;
 mod labels;

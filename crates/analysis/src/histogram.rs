@@ -1,7 +1,7 @@
 //! A histogram of durations with bounded relative error, for percentiles.
 //!
-//! Values below 128 have a bin each; above, every power of two is cut into 128 bins, and a value is told by the middle of its bin: at
-//! most 0.4 % from the truth ([`RELATIVE_ERROR`] is the bound that is promised). Only the bins between the smallest and the largest value
+//! Values below 128 have a bin each; above, every power of two is cut into 128 bins, and a value is represented by the middle of its bin: at
+//! most 0.4 % off ([`RELATIVE_ERROR`] is the guaranteed bound). Only the bins between the smallest and the largest value
 //! are kept.
 
 /// A percentile is off by no more than this share of it.

@@ -1,6 +1,6 @@
-//! High-level metrics: events by everything that views ask for, with exact sums.
+//! High-level metrics: events grouped by all keys of the requested views, with exact sums.
 //!
-//! One pass over the events; all views of a question are made of the same groups, so a view does not read the run again.
+//! One pass over the events; all requested views are made from the same groups, so a view does not read the run again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Time ranges: unions, and what two unions have in common. Wall time is the length of a union, never a sum of durations.
+//! Time ranges: unions and intersections. Wall time is the length of a union, never a sum of durations.
 
 /// A set of time ranges, ns. Ranges that touch are one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

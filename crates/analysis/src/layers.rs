@@ -1,4 +1,4 @@
-//! Layers: sets of events that belong to one level of a job, and the metrics that are derived of each.
+//! Layers: sets of events that belong to one level of a job, and the metrics derived from each.
 
 use std::borrow::Cow;
 

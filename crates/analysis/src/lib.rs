@@ -2,26 +2,26 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`arguments`] | the arguments of events, whole again |
+//! | [`arguments`] | rebuilds the arguments of events |
 //! | [`events`] | events as a table: the columns of the index's schema, for SQL and Python |
-//! | [`classify`] | what an event is: I/O category, size, effective category, left out or not |
+//! | [`classify`] | I/O category, size and effective category of events; which are left out |
 //! | [`group`] | exact group-by over the spans of a run |
-//! | [`hlm`] | high-level metrics: events by all that views ask for |
+//! | [`hlm`] | high-level metrics: events by all keys of views |
 //! | [`layers`], [`presets`] | the levels of a job, and those of known kinds of jobs |
 //! | [`views`] | a row per time bucket, process, file … of a layer |
 //! | [`flat`] | all layers of a view side by side, with shares |
 //! | [`statistics`] | means and deviations from exact sums |
 //! | [`intervals`], [`histogram`] | wall time; percentiles |
-//! | [`profiles`], [`system`] | records that the tracer summed up; samples of hosts |
-//! | [`samples`] | what hosts, devices and programs used over time; samples as rows |
+//! | [`profiles`], [`system`] | aggregated records of the tracer; samples of hosts |
+//! | [`samples`] | usage of hosts, devices and programs over time; samples as rows |
 //! | [`breakdown`] | where the wall time of the processes that matter went |
-//! | [`program`] | what a person calls a program |
-//! | [`pass`] | what a report asks of a run, in one planned pass |
-//! | [`summary`] | what `weft report` shows |
+//! | [`program`] | short names of programs |
+//! | [`pass`] | everything that a report needs from a run, in one planned pass |
+//! | [`summary`] | the content of `weft report` |
 //! | [`table`] | results as columns with names and units |
 //! | [`units`] | how numbers are printed, everywhere |
-//! | [`coverage`] | what the trace accounts for against what the kernel counted; what was lost |
-//! | [`condition`] | which events a question is about, in SQL's words |
+//! | [`coverage`] | the bytes in the trace against the kernel's count; losses |
+//! | [`condition`] | selects events by a condition in SQL syntax |
 //! | [`findings`] | what is wrong, with evidence |
 #![forbid(unsafe_code)]
 

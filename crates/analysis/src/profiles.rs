@@ -1,8 +1,8 @@
-//! Profiles: records in which the tracer itself summed up the calls of a period.
+//! Profiles: aggregated records, in which the tracer summed up the calls of a period.
 //!
 //! A record belongs to its period as a whole. Periods start at round times of the clock, buckets at the trace's origin, so a period
-//! belongs to the bucket that holds its middle: that is the one it shares most time with, as long as buckets are as long as periods.
-//! The table here has the records as they are; `totals` makes them ready to be counted beside single calls.
+//! belongs to the bucket that holds its middle: it overlaps that bucket most, if buckets are as long as periods.
+//! The table here has the records unchanged; `totals` prepares them to be counted beside single calls.
 
 mod read;
 pub(crate) mod totals;

@@ -1,4 +1,4 @@
-//! What a person calls a program: `python3 train.py`, `bash run.sh`, `java -jar app.jar`, `ffmpeg`.
+//! Short names of programs: `python3 train.py`, `bash run.sh`, `java -jar app.jar`, `ffmpeg`.
 
 /// How an interpreter is told what to run.
 struct Interpreter {

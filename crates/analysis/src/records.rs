@@ -1,7 +1,7 @@
-//! Counters and aggregated records: which of them are what, in both dialects.
+//! Distinguishes counters and aggregated records, in both dialects.
 //!
-//! DFTracer 2 marks aggregated records with a phase of their own (`3`); DFTracer 1 writes them as counters (`C`), told from others by
-//! the argument that counts calls.
+//! DFTracer 2 marks aggregated records with a phase of their own (`3`); DFTracer 1 writes them as counters (`C`) with
+//! an argument that counts calls.
 
 use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};

@@ -1,7 +1,7 @@
-//! Samples over time: what hosts, their devices and programs used while a run went on.
+//! Samples over time: the usage of hosts, their devices and programs during a run.
 //!
 //! One pass over the counters of a run folds them into curves of at most 480 buckets (`samples/fold.rs`), whatever the number of samples; nothing is kept
-//! per event. What a value measures is said by [`weftline_format::metrics`], which curves there are by `samples/charts.rs`. [`rows`] has the samples
+//! per event. [`weftline_format::metrics`] defines what a value measures, `samples/charts.rs` which curves are drawn. [`rows`] has the samples
 //! themselves, one row per value.
 
 mod charts;

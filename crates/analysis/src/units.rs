@@ -11,7 +11,7 @@
 //! | range of sizes | `up to 4 KiB`, `4 KiB – 64 KiB`, `over 1 GiB` |
 //! | id | `24138`: names something, so it has no separators |
 //!
-//! It stands here and not in `report` because findings are sentences with numbers in them, and because `sql` and `weft run` print numbers without a
+//! It is here and not in `report` because findings are sentences with numbers in them, and because `sql` and `weft run` print numbers without a
 //! report. Values stay integers of nanoseconds and bytes until they reach this module.
 
 pub use weftline_index::Unit;

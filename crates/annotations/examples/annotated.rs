@@ -1,4 +1,4 @@
-//! A program that tells of itself in every way the crate has.
+//! A program that uses every kind of annotation of the crate.
 //!
 //! `weft run -- annotated` shows a little of each; with a word, only that part: `annotated futures`. The tests of the
 //! product run each part and know exactly what its trace must hold, so each part says what that is.
@@ -158,7 +158,7 @@ fn threads() -> Outcome {
     Ok(())
 }
 
-/// A future that is polled by hand: whoever has it decides when, and on which thread.
+/// A future that is polled by hand: its owner decides when, and on which thread.
 type Task = Pin<Box<dyn Future<Output = Result<u32, String>> + Send>>;
 
 fn poll(task: &mut Task) -> Poll<Result<u32, String>> {

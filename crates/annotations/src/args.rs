@@ -18,8 +18,8 @@ const LOOKED_AT: usize = 64 << 10;
 
 /// A value that can be an argument of an event.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an argument of an event as it is",
-    note = "write `?value` to tell it by its `Debug`, `%value` by its `Display`, or implement `weftline::Value`"
+    message = "`{Self}` cannot be an argument of an event",
+    note = "write `?value` to record its `Debug` text, `%value` for its `Display` text, or implement `weftline::Value`"
 )]
 pub trait Value {
     /// Calls `take` with the value as the trace keeps it.
@@ -103,9 +103,9 @@ impl<T: Value + ?Sized> Value for &mut T {
     }
 }
 
-/// A value that is told as its `Debug` text: `?value` in the macros.
+/// A value that is recorded as its `Debug` text: `?value` in the macros.
 pub struct Debugged<T>(pub T);
-/// A value that is told as its `Display` text: `%value` in the macros.
+/// A value that is recorded as its `Display` text: `%value` in the macros.
 pub struct Displayed<T>(pub T);
 
 impl<T: fmt::Debug> Value for Debugged<T> {
@@ -120,7 +120,7 @@ impl<T: fmt::Display> Value for Displayed<T> {
     }
 }
 
-/// A value of which nothing is known: told as [`Value`], else by its `Debug`, else not at all.
+/// A value of any type: recorded as [`Value`], else by its `Debug`, else not at all.
 ///
 /// The compiler looks for `add_to` here, then in what this derefs to, and takes the first one whose bounds hold.
 pub struct Any<'a, T: ?Sized>(AnyDebug<'a, T>);
@@ -194,7 +194,7 @@ impl Write for Limited {
 
 fn formatted(text: fmt::Arguments<'_>, take: &mut dyn FnMut(Argument<'_>)) {
     let mut out = Limited { text: [0; FORMATTED], kept: 0, whole: 0 };
-    // A `Debug` that gives up half-way is told as far as it came, as is one that was stopped.
+    // If a `Debug` fails half-way or is stopped, the text up to that point is recorded.
     let _ = out.write_fmt(text);
     let kept = &out.text[..out.kept];
     take(if out.kept == out.whole { Argument::Text(kept) } else { Argument::CutText(kept, out.whole as u32) });

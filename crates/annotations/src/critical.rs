@@ -1,6 +1,6 @@
 //! What `#[critical_path]` expands to: the pointcuts of aspect-style annotation.
 //!
-//! | pointcut | what is told |
+//! | pointcut | what is recorded |
 //! |---|---|
 //! | `before`, `after` | only the start, only the end of a span on the thread's stack |
 //! | `around` | the span |
@@ -18,12 +18,12 @@ use crate::{front, locate};
 static SCOPE: Text = Text::new("scope");
 static ERROR: Text = Text::new("error");
 
-/// Adds the scope of a span that is told whole.
+/// Adds the scope of a span that is recorded as one event.
 pub fn add_scope(args: &mut Args, table: &Table, scope: &'static str) {
     args.add(table, &SCOPE, scope);
 }
 
-/// One end of a span on the thread's stack, told by itself.
+/// One end of a span on the thread's stack, recorded separately.
 pub struct Pointcut;
 
 impl Pointcut {
@@ -33,7 +33,7 @@ impl Pointcut {
     }
 
     /// Tells that it ended when the guard is dropped, by return or panic.
-    #[must_use = "the end is told when this is dropped"]
+    #[must_use = "the end is recorded when this is dropped"]
     pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
         AtEnd { site, kind: EventKind::End, scope }
     }
@@ -49,7 +49,7 @@ impl AsyncPointcut {
     }
 
     /// Tells that it ended when the guard is dropped.
-    #[must_use = "the end is told when this is dropped"]
+    #[must_use = "the end is recorded when this is dropped"]
     pub fn after(site: &'static Site, scope: Option<&'static Text>) -> impl Drop {
         AtEnd { site, kind: EventKind::AsyncEnd, scope }
     }
@@ -62,7 +62,7 @@ impl AsyncPointcut {
     }
 }
 
-/// The id of a span whose two ends are told apart: whoever names the same scope means the same span.
+/// The id of a span with two separate events: the same scope means the same span.
 fn shared_id(site: &Site, scope: Option<&Text>) -> u64 {
     front::id_of(scope.unwrap_or(&site.name).as_str())
 }

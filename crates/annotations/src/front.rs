@@ -1,4 +1,4 @@
-//! For front-ends of other languages: names made at run time, events by hand.
+//! For front-ends of other languages: names made at run time, events with explicit times.
 //!
 //! A front-end asks [`crate::locate::recording`] whether there is anything to do, reads [`now`] before and after, interns names (ids
 //! hold for one [`epoch`]), packs arguments into a [`Payload`] and calls [`emit`].
@@ -142,13 +142,13 @@ impl OpenSpan {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// An id for an async span that no other one of this process has.
+/// An id for an async span, unique in this process.
 pub fn new_id() -> u64 {
     let count = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     u64::from(std::process::id()) << 40 | (count & 0xFF_FFFF_FFFF)
 }
 
-/// An id made from a text: whoever knows the text can end what another thread began.
+/// An id made from a string: any thread that knows the string can end the span.
 pub fn id_of(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

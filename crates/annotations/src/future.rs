@@ -1,8 +1,8 @@
-//! Futures: timed by their polls and by their whole life.
+//! Futures: records each poll and the whole lifetime.
 //!
-//! A poll is a span on the stack of the thread that makes it, like a call. A life may cross others of its thread and may move
+//! A poll is a span on the stack of its thread, like a call. A lifetime may cross others of its thread and may move
 //! between threads, so it is an async span: from the first poll to the end, with the number of polls and the time spent in them. A
-//! future that is dropped before it is done says so.
+//! future that is dropped before it is done is marked as such.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -173,7 +173,7 @@ impl Life {
     }
 
     fn end(&mut self, dropped: bool) {
-        // A future that was never polled has no life to tell of.
+        // A future that was never polled has no life to record.
         let Some((mut open, start)) = self.open.take().and_then(|open| open.start.map(|start| (open, start))) else {
             return;
         };

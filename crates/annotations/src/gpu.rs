@@ -1,10 +1,10 @@
-//! How NVIDIA's GPUs are used, for spans that tell what they used: by NVML, which comes with the driver and is loaded when the first such span ends.
+//! The usage of NVIDIA GPUs, for spans that record their usage: from NVML, which comes with the driver and is loaded when the first such span ends.
 //!
-//! Under `weft run --span-usage` a process is asked only if the program itself has loaded CUDA or NVML: others have no GPU to tell of, and must not get
+//! Under `weft run --span-usage` NVML is loaded only if the program itself has loaded CUDA or NVML: others use no GPU, and must not get
 //! the descriptors that NVML opens. `gpu-usage=True` of PerfFlowAspect's options loads it in any case ([`crate::front::ask_gpu`]).
 //!
-//! The driver's own figures are means over a sixth of a second or more, so a reading is good for [`FRESH`]: spans in between are told the same one, and
-//! pay nothing for it. Nothing here waits: a thread that finds another one reading takes the reading before.
+//! The driver's own figures are means over a sixth of a second or more, so a reading is valid for [`FRESH`]: spans in between get the same one
+//! at no cost. Nothing here waits: a thread that finds another one reading uses the previous reading.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

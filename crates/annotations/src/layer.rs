@@ -1,4 +1,4 @@
-//! A layer for `tracing_subscriber`: what a program tells the crate `tracing` lands in the trace as well.
+//! A layer for `tracing_subscriber`: spans and events of the crate `tracing` go into the trace.
 //!
 //! ```
 //! use tracing_subscriber::prelude::*;
@@ -14,8 +14,8 @@
 //!
 //! A future that `tracing` instruments is entered at each poll, and once more when it is dropped.
 //!
-//! The category is the target, and `level` is an argument. A field that is recorded again replaces the earlier value. Where nothing records, each
-//! call of the layer is a load and a branch; what the registry does with spans is not the layer's to save.
+//! The category is the target, and `level` is an argument. A field that is recorded again replaces the earlier value. If nothing records, each
+//! call of the layer is a load and a branch; the cost of the registry itself remains.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -60,7 +60,7 @@ struct Kept {
     entered: u64,
     busy: u64,
     args: Args,
-    /// Fields came after the first exit: no span on a stack tells of them.
+    /// Fields came after the first exit: no span on a stack has them.
     late: bool,
 }
 

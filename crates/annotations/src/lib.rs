@@ -1,4 +1,4 @@
-//! Annotate Rust code: what a program tells of itself lands in the same trace as the I/O calls it makes.
+//! Annotate Rust code: spans, instants and counters go into the same trace as the program's I/O calls.
 //!
 //! ```
 //! #[weftline::trace(args(index))]
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! Run the program under `weft run`, and its spans are in the run. Run it by itself, and each annotation costs a load and a
-//! branch. Nothing here panics, blocks or writes to a file; a trace that cannot be written is counted and told by `weft`, never here.
+//! branch. Nothing here panics, blocks or writes to a file; `weft` counts and reports what cannot be written.
 //!
 //! - [`span!`], [`instant!`], [`counter!`], [`meta!`] annotate a place; [`macro@trace`] and [`macro@critical_path`] a function.
 //! - [`Traced`] times a future by its polls and by its whole life; the attributes use it for `async fn`.
-//! - With the feature `gpu`, spans under `weft run --span-usage` tell the use of NVIDIA's GPUs as well.
+//! - With the feature `gpu`, spans under `weft run --span-usage` also record the usage of NVIDIA GPUs.
 //! - With the feature `tracing`, `layer()` makes spans of the crate `tracing` appear as well.
-//! - [`front`] is for those who build a front-end for another language on this crate; [`locate`] finds the process's one recorder.
+//! - [`front`] is the base for front-ends of other languages; [`locate`] finds the process's one recorder.
 #![deny(unsafe_code)]
 
 mod args;
@@ -52,7 +52,7 @@ pub mod expansion {
     pub use crate::text::Text;
 }
 
-/// Is anything recorded at the moment? For annotations whose arguments are costly to make.
+/// Whether anything is recorded now. For annotations whose arguments are costly to make.
 #[inline(always)]
 pub fn is_on() -> bool {
     locate::recording().is_some()

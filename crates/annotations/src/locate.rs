@@ -1,7 +1,7 @@
 //! Finds the process's one recorder.
 //!
-//! Under `weft run` the preload library is in every process and records; its table is found by name. Where there is none, nothing
-//! is recorded until somebody starts it: a session of `weftline-session` loads the preload library ([`load`]), so that I/O
+//! Under `weft run` the preload library is in every process and records; its table is found by name. Without it, nothing
+//! is recorded until a front-end starts recording: a session of `weftline-session` loads the preload library ([`load`]), so that I/O
 //! calls are recorded as well, or starts this crate's own recorder (feature `own-recorder`).
 #![allow(unsafe_code, reason = "the dynamic loader's functions, and the table's")]
 
@@ -73,7 +73,7 @@ pub fn load(library: &Path) -> Result<&'static Table, String> {
     let cell = unsafe { libc::dlsym(handle, table::SYMBOL.as_ptr()) };
     // SAFETY: a symbol of this name is such a cell.
     let found = unsafe { table::in_cell(cell.cast_const().cast()) };
-    let table = found.ok_or_else(|| format!("{} is not a library of this version", library.display()))?;
+    let table = found.ok_or_else(|| format!("{} is not a weft library of this version", library.display()))?;
     table::adopt(table);
     Ok(table)
 }

@@ -1,6 +1,6 @@
 //! The macros: each place becomes a `static` with its name and keys, and one safe call.
 //!
-//! The names of these statics are visible to the program's own expressions, so they are such as no program has.
+//! The names of these statics are visible to the program's own expressions, so they are names that no program uses.
 
 /// A span from here to the end of the enclosing block.
 ///

@@ -1,4 +1,4 @@
-//! Texts that are interned once: names, categories, keys.
+//! Strings that are interned once: names, categories, keys.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

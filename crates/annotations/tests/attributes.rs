@@ -1,4 +1,4 @@
-//! Functions behave the same with the attributes as without, and the expansion troubles no lint that a program may have switched on.
+//! Functions behave the same with the attributes as without, and the expansion triggers no lint that a program may have enabled.
 //!
 //! What is recorded is tested in `crates/testkit`, under `weft run`.
 #![forbid(unsafe_code)]

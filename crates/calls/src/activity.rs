@@ -1,7 +1,7 @@
-//! What a thread was doing while a call went on: using files, waiting for somebody, or neither; and what a path names.
+//! What a thread does during a call: file I/O, waiting, or neither; and what kind of thing a path names.
 //!
-//! The supervisor's summary and the reports tell from this where a thread's time went ([`ActivitySums`]). What is in no call at all is computing,
-//! or time that no hook sees; only the thread's CPU time can tell these two apart.
+//! The supervisor's summary and the reports split a thread's time by this ([`ActivitySums`]). Time outside of all calls is computing, or time that
+//! no hook sees; only the thread's CPU time can distinguish the two.
 
 use crate::{Flow, IoCat, Operation};
 
@@ -107,7 +107,7 @@ impl Activity {
         }
     }
 
-    /// Whether the thread waited for somebody else. Waiting for a device is file I/O.
+    /// Whether the thread waited for another process or thread. Waiting for a device is file I/O.
     pub const fn is_waiting(self) -> bool {
         !matches!(self, Activity::FileIo)
     }

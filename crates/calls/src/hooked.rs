@@ -1,12 +1,12 @@
 //! The calls that the preload hooks, one line each.
 //!
-//! A line has the function's C signature, behind `=>` the recipe that records it and what the recipe is given, behind `is` the
-//! operation, the name that users know it by and, in brackets, what the record's detail is called. Everything else is generated from the
+//! A line has the function's C signature, after `=>` the recipe that records it with its arguments, after `is` the
+//! operation, the name that users know and, in brackets, the name of the record's detail. Everything else is generated from the
 //! line and so cannot drift apart: number and name ([`Call`]), meaning ([`CALLS`]), the exported hook (crate `preload`, which expands
 //! the same table and has one function per recipe) and the row of `docs/hooks.md`.
 //!
 //! Calls under `by_hand` are recorded by code of their own in the preload crate: those that create processes or replace the image, and
-//! truly variadic ones. Those under `watched` make no event; they tell the recorder what the process may still do.
+//! truly variadic ones. Those under `watched` make no event; they show the recorder what the process may still do.
 
 use crate::{CallInfo, Family, Operation};
 
@@ -392,7 +392,7 @@ macro_rules! define_calls {
             thread_name,
         }
 
-        /// What the table says of every hooked call, by number.
+        /// The table's entries of all hooked calls, by number.
         pub static CALLS: &[CallInfo] = &[
             mark("", Family::Weft, Operation::Mark),
             $( $( CallInfo {

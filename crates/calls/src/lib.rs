@@ -1,6 +1,6 @@
 //! What each libc and kernel call means, in one table, and the sums over calls.
 //!
-//! Everybody who asks what a call does asks here: the preload (which hooks to make), the drain (what a record's line holds and
+//! All crates look calls up here: the preload (which hooks to make), the drain (what a record's line holds and
 //! which way its bytes went), the kernel tracepoints, the reports, the findings and `docs/hooks.md`.
 //!
 //! | module | holds |
@@ -9,10 +9,10 @@
 //! | [`hooked`] | the calls that the preload hooks: C signature, recipe, meaning; their numbers |
 //! | [`kernel`] | the system calls that the kernel tracepoints report, and where their arguments stand |
 //! | [`foreign`] | names that only kernel events and traces of other tracers have |
-//! | [`activity`] | what a thread does during a call: file I/O, or waiting for whom; what a path names |
+//! | [`activity`] | what a thread does during a call: file I/O, or waiting, and for what; what a path names |
 //! | [`sums`] | [`IoSums`]: counts, times and bytes of calls |
 //!
-//! Hot paths look a call up by its number ([`CallInfo::of`]); those who have names look every name up once ([`find()`]).
+//! Hot paths look a call up by its number ([`CallInfo::of`]); code that has names looks each name up once ([`find()`]).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub use hooked::{CALLS, Call, Shape, WATCHED, fingerprint};
 pub use operation::{Family, Flow, IoCat, Operation};
 pub use sums::{Calls, IoSums, Side};
 
-/// What the table says of one call.
+/// The table's entry of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInfo {
     /// The C name, or the kernel's.

@@ -1,6 +1,6 @@
-//! Sums over calls: what a supervisor, a live view, a report, SQL and Python add up of the same calls, in the same way.
+//! Sums over calls. The supervisor, the live view, reports, SQL and Python all use these, so their numbers agree.
 //!
-//! Plain unsigned integers that stop at their largest value, so that sums do not depend on the order of their parts.
+//! They are unsigned integers that saturate, so a sum does not depend on the order of its parts.
 
 use crate::{IoCat, Operation};
 

@@ -1,24 +1,24 @@
 /*
- * weft.h: tell a trace what your C or C++ program does.
+ * weft.h: annotate C and C++ programs for tracing.
  *
  *     #include <weft.h>
  *
  *     void load(const char *path, int index) {
- *         WEFT_SPAN(span, "load");            // ends with the enclosing block, however that is left
+ *         WEFT_SPAN(span, "load");            // ends when the enclosing block is left, in any way
  *         weft_str(&span, "path", path);
  *         weft_int(&span, "index", index);
  *         WEFT_COUNTER("queue", "length", 3); // a value as it is now
  *         ...
  *     }
  *
- * Run the program under `weft run`, or call weft_start() in it. While nothing is recorded an annotation costs a call that
+ * Run the program under `weft run`, or call weft_start() in it. While nothing is recorded, an annotation costs a call that
  * does nothing.
  *
  * Every pointer may be NULL. No function fails, blocks or sets errno, except weft_start() and weft_stop(). All others may be
  * called from any thread, after fork() and in signal handlers; in a handler a span should have less than 150 bytes of
  * arguments, because more are kept on the heap.
  *
- * Names, categories and keys are C strings. They are cut after 1,024 bytes; what is not UTF-8 in them is kept legible.
+ * Names, categories and keys are C strings. They are cut after 1,024 bytes; bytes that are not UTF-8 are escaped.
  *
  * Made by `cargo xtask docs` from weft.h.in and the library's source; do not edit.
  */
@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-/* A text of the program. `known` starts as 0: the library remembers there what the recorder calls the text. */
+/* A string of the program. `known` starts as 0: the library stores the recorder's id of the string there. */
 typedef struct weft_name {
     const char *text;
     uint64_t known;
@@ -45,22 +45,22 @@ typedef struct weft_site {
     weft_name category;
 } weft_site;
 
-/* An event in the making. Its content is the library's; a copy of an open one is not open. */
+/* An open event. Its content belongs to the library; a copy of an open event is not open. */
 typedef struct weft_span {
     uint64_t opaque[32];
 } weft_span;
 
-/* What an event tells. */
+/* The kinds of events. */
 typedef enum weft_kind {
-    /* A span on the thread's stack, told at its end. */
+    /* A span on the thread's stack, recorded at its end. */
     WEFT_KIND_SPAN = 0,
-    /* The start of a span on the thread's stack, told by itself. */
+    /* The start of a span on the thread's stack, recorded separately. */
     WEFT_KIND_BEGIN = 1,
     /* The end of the thread's newest open span. */
     WEFT_KIND_END = 2,
-    /* A span that may overlap others of its thread, told at its end. */
+    /* A span that may overlap others of its thread, recorded at its end. */
     WEFT_KIND_ASYNC_SPAN = 3,
-    /* The start of an async span, told by itself. */
+    /* The start of an async span, recorded separately. */
     WEFT_KIND_ASYNC_BEGIN = 4,
     /* Its end, perhaps on another thread. */
     WEFT_KIND_ASYNC_END = 5,
@@ -74,29 +74,31 @@ typedef enum weft_kind {
     WEFT_KIND_META = 9,
     /* The start of an arrow between spans. */
     WEFT_KIND_FLOW_START = 10,
-    /* A stop on its way. */
+    /* A step on its way. */
     WEFT_KIND_FLOW_STEP = 11,
     /* Its end. */
     WEFT_KIND_FLOW_END = 12
 } weft_kind;
 
 /*
- * Begins to record this process and the children that it forks into a run directory: what is told, and the I/O calls
- * that it makes. NULL chooses a directory below `weft-runs`. Does nothing where something records already, as under
- * `weft run`. Returns NULL when the process is recorded now, else a sentence that says why not, which is good until the
- * thread's next call of this.
+ * Records this process and the children that it forks into a run directory: annotations and I/O calls. NULL chooses a
+ * directory below `weft-runs`. Does nothing if something records already, as under `weft run`. Returns NULL if the
+ * process is recorded now, else a sentence with the reason, which is valid until the thread's next call.
  */
 const char *weft_start(const char *directory);
 
-/* Ends what `weft_start` began and writes the trace. Nobody has to call it: the end of the process does the same. */
+/*
+ * Stops the recording of `weft_start` and writes the trace. Calling it is optional: the end of the process does the
+ * same.
+ */
 void weft_stop(void);
 
-/* Is anything recorded at the moment? For arguments that are costly to make. */
+/* Whether anything is recorded now. Use it before computing costly arguments. */
 int weft_is_on(void);
 
 /*
- * Begins an event at `site`: what is told between this and `weft_end` is part of it. `span` is memory of the caller's,
- * which needs no preparation; `site` is read during the call only.
+ * Begins an event at `site`; add arguments until `weft_end`. `span` is memory of the caller and needs no
+ * initialisation; `site` is read during the call only.
  */
 void weft_begin(weft_span *span, weft_site *site);
 
@@ -104,8 +106,8 @@ void weft_begin(weft_span *span, weft_site *site);
 void weft_end(weft_span *span);
 
 /*
- * Closes a span that is not one: it becomes an event of another kind (see `weft_kind`), at the time of its
- * `weft_begin`. `id` joins the events of an async span or a flow, and is 0 otherwise. An unknown kind tells nothing.
+ * Closes a span as an event of another kind (see `weft_kind`), at the time of its `weft_begin`. `id` joins the events
+ * of an async span or a flow, and is 0 otherwise. An unknown kind records nothing.
  */
 void weft_tell(weft_span *span, int kind, uint64_t id);
 
@@ -122,12 +124,12 @@ void weft_double(weft_span *span, const char *key, double value);
 void weft_bool(weft_span *span, const char *key, int value);
 
 /*
- * Adds text of `length` bytes to an open span; the bytes are copied. A `text` that is NULL is told as `null`. Text that
- * is longer than about 3,800 bytes is cut, and its full length told.
+ * Adds text of `length` bytes to an open span; the bytes are copied. A NULL `text` is recorded as `null`. Text that is
+ * longer than about 3,800 bytes is cut, and its full length is recorded.
  */
 void weft_bytes(weft_span *span, const char *key, const char *text, size_t length);
 
-/* A number that no other process of the run and no other call gives: joins the events of an async span or a flow. */
+/* Returns an id that is unique in the run, to join the events of an async span or a flow. */
 uint64_t weft_new_id(void);
 
 /*
@@ -149,16 +151,16 @@ typedef struct weft_woven {
     uint64_t reserved;
 } weft_woven;
 
-/* A function begins; what comes back is for `weft_weave_end`, unless it is 0. */
+/* A function begins. Returns the token for `weft_weave_end`, or 0 if that need not be called. */
 uint64_t weft_weave_begin(weft_woven *function);
 
-/* A function returns, or is about to call one that does not come back. */
+/* A function returns, or is about to call one that does not return. */
 void weft_weave_end(weft_woven *function, uint64_t token);
 
 /* An exception leaves a function. */
 void weft_weave_thrown(weft_woven *function, uint64_t token);
 
-/* A function begins of which more is told than a span: `before`, an async one, one with arrows. */
+/* A function with more than a plain span begins: `before`, an async span, or arrows. */
 uint64_t weft_weave_enter(weft_woven *function);
 
 /* Its end, with the token of `weft_weave_enter`, or 0 for an `after`. */
@@ -173,7 +175,7 @@ static inline void weft_str(weft_span *span, const char *key, const char *text) 
     weft_bytes(span, key, text, text ? strlen(text) : 0);
 }
 
-/* What the macros below leave a block with. A span that was never on needs no call. */
+/* Called by the macros below when a block is left. A span that was never on needs no call. */
 static inline void weft_leave_(weft_span *span) {
     if (span->opaque[0]) weft_end(span);
 }
@@ -190,9 +192,9 @@ static inline void weft_leave_(weft_span *span) {
 #define WEFT_JOIN_(left, right) WEFT_JOIN_2_(left, right)
 
 /*
- * A span from here to the end of the enclosing block, be that by its end, return, break, goto or a C++ exception. The
- * variable `span` takes arguments: weft_int(&span, "index", 3). These macros declare variables: they stand alone
- * in a block, not behind an `if` without braces.
+ * A span from here to the end of the enclosing block: its last line, return, break, goto or a C++ exception. The
+ * variable `span` takes arguments: weft_int(&span, "index", 3). These macros declare variables, so use them as statements
+ * of a block, not after an `if` without braces.
  */
 #define WEFT_SPAN_CAT(span, name, category)                                         \
     static weft_site WEFT_JOIN_(span, _weft_site_) = WEFT_SITE(name, category);     \
@@ -204,7 +206,7 @@ static inline void weft_leave_(weft_span *span) {
 #define WEFT_SCOPE_CAT(name, category) WEFT_SPAN_CAT(WEFT_JOIN_(weft_scope_, __COUNTER__), name, category)
 #define WEFT_SCOPE(name) WEFT_SCOPE_CAT(name, WEFT_CATEGORY)
 
-/* A span with the name of the function that it stands in. */
+/* A span with the name of the enclosing function. */
 #define WEFT_FUNCTION_CAT(category) WEFT_SCOPE_CAT(__func__, category)
 #define WEFT_FUNCTION() WEFT_FUNCTION_CAT(WEFT_CATEGORY)
 

@@ -25,7 +25,7 @@
 
 namespace weft {
 
-/// Is anything recorded at the moment?
+/// Whether anything is recorded now.
 inline bool is_on() noexcept { return weft_is_on() != 0; }
 
 namespace detail {
@@ -38,7 +38,7 @@ inline int exceptions_in_flight() noexcept {
 #endif
 }
 
-/// Types that are a piece of text: std::string, std::string_view, and whatever else has data() and size().
+/// Types that are text: std::string, std::string_view, and other types with data() and size().
 template <class T>
 auto is_text(int) -> std::integral_constant<
     bool, std::is_convertible<decltype(std::declval<const T &>().data()), const char *>::value &&
@@ -54,14 +54,14 @@ struct is_unsigned : std::integral_constant<bool, std::is_integral<T>::value && 
 
 }  // namespace detail
 
-/// An event in the making; what kind of event is told when it is destroyed.
+/// An open event; it is recorded, with its kind, when it is destroyed.
 template <weft_kind kind>
 class Event {
    public:
     /// At a place of the program, usually a static variable.
     explicit Event(weft_site &site) noexcept { begin(&site); }
 
-    /// With a name that is made at run time; the texts are copied.
+    /// With a name that is made at run time; the strings are copied.
     explicit Event(const char *name, const char *category = WEFT_CATEGORY) noexcept {
         weft_site site = WEFT_SITE(name, category);
         begin(&site);
@@ -72,10 +72,10 @@ class Event {
 
     ~Event() { end(); }
 
-    /// Is it recorded?
+    /// Whether it is recorded.
     bool is_on() const noexcept { return span_.opaque[0] != 0; }
 
-    /// Ends it before its block does.
+    /// Ends it before the end of its block.
     void end() noexcept {
         if (!is_on()) return;
         if (kind == WEFT_KIND_SPAN) {
@@ -150,7 +150,7 @@ class Event {
     int exceptions_ = 0;
 };
 
-/// A span of the thread's time, from its making to the end of its block.
+/// A span on the thread's stack, from its construction to the end of its block.
 using Span = Event<WEFT_KIND_SPAN>;
 /// Something that happened now: `weft::Instant("cache miss").arg("key", key);`
 using Instant = Event<WEFT_KIND_INSTANT>;

@@ -1,4 +1,4 @@
-//! What `libdftracer_core` and `libperfflow_runtime` ask of this library: to begin and end recording as their users expect it.
+//! Begins and ends recording for `libdftracer_core` and `libperfflow_runtime`.
 //!
 //! Not part of the header: the three are installed together (`weftline::front::c::session`).
 

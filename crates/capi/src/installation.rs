@@ -1,4 +1,4 @@
-//! Where the preload library and the command lie: seen from this library.
+//! Finds the preload library and the command, relative to this library.
 
 use std::path::{Path, PathBuf};
 

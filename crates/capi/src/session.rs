@@ -1,8 +1,8 @@
 //! `weft_start` and `weft_stop`: recording without `weft run`.
 //!
-//! The one preload library of the installation is loaded, its recorder and its hooks then are the process's, and a session of
-//! `weftline-session` begins with it. Without that library the recorder that is part of this one is used: annotations are
-//! recorded then, calls of the C library are not.
+//! It loads the installation's preload library, whose recorder and hooks then serve the whole process, and begins a session of
+//! `weftline-session`. Without that library it uses the recorder inside this one, which records annotations but
+//! no calls of the C library.
 
 use std::cell::RefCell;
 use std::ffi::{CString, OsStr, c_char};
@@ -18,10 +18,10 @@ use weftline_session::{self as session, Begun, Plan};
 
 use crate::installation;
 
-/// Where runs go that nobody named a directory for: the same place as those of `weft run`.
+/// Directory of runs without a name of their own: the same as for `weft run`.
 const RUNS: &str = "weft-runs";
 
-/// Begins a session unless something records already; was it begun? In case of an error, one sentence for the user.
+/// Begins a session unless something records already, and returns whether it did. An error is one sentence for the user.
 pub(crate) fn begin(plan: Plan) -> Result<bool, String> {
     // The second case: a library's constructor that runs before the preload library's own.
     if weftline::is_on() || is_supervised() {
@@ -48,11 +48,11 @@ pub(crate) fn begin(plan: Plan) -> Result<bool, String> {
     }
 }
 
-/// Ends the session and writes what is to be written.
+/// Ends the session and writes its files.
 pub(crate) fn finish() {
     say(match session::finish() {
         Ok(published) => published.messages,
-        Err(error) => vec![format!("the trace of this process is not finished: {error}; `weft recover` can do it")],
+        Err(error) => vec![format!("the trace of this process is not finished: {error}; run `weft recover`")],
     });
 }
 
@@ -61,9 +61,9 @@ thread_local! {
     static REASON: RefCell<CString> = RefCell::default();
 }
 
-/// Begins to record this process and the children that it forks into a run directory: what is told, and the I/O calls that it makes. NULL
-/// chooses a directory below `weft-runs`. Does nothing where something records already, as under `weft run`. Returns NULL when
-/// the process is recorded now, else a sentence that says why not, which is good until the thread's next call of this.
+/// Records this process and the children that it forks into a run directory: annotations and I/O calls. NULL
+/// chooses a directory below `weft-runs`. Does nothing if something records already, as under `weft run`. Returns NULL if
+/// the process is recorded now, else a sentence with the reason, which is valid until the thread's next call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_start(directory: *const c_char) -> *const c_char {
     // SAFETY: the caller passes NULL or a C string.
@@ -87,7 +87,7 @@ fn run_name() -> String {
     format!("{}-{}-{}", utc::compact(now), program.unwrap_or_else(|| "run".to_owned()), std::process::id())
 }
 
-/// Ends what `weft_start` began and writes the trace. Nobody has to call it: the end of the process does the same.
+/// Stops the recording of `weft_start` and writes the trace. Calling it is optional: the end of the process does the same.
 #[unsafe(no_mangle)]
 extern "C" fn weft_stop() {
     finish();

@@ -1,4 +1,4 @@
-//! `weft_site`: a place in the program that makes events, and what the recorder calls its texts.
+//! `weft_site`: a place in the program that makes events, with the recorder's ids of its strings.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};

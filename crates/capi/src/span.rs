@@ -1,7 +1,7 @@
-//! `weft_span`: an event in the making, in memory of the caller's.
+//! `weft_span`: an open event, in memory of the caller.
 //!
-//! A span lies on the stack of whoever begins it, so that beginning one allocates nothing. Its first word is a mark made from its own
-//! address while it is open, and zero or anything else otherwise: ending twice, ending what was never begun and
+//! A span is on the caller's stack, so that beginning one allocates nothing. While it is open, its first word is a mark made from its own
+//! address; otherwise it is anything else. So ending it twice, ending one that was never begun, and
 //! ending a copy do nothing.
 
 use std::ffi::{c_char, c_int};
@@ -76,8 +76,8 @@ impl Span {
     }
 }
 
-/// Adds an argument if the span is open and the key is a text. Looks at the span first: where nothing is recorded nothing else
-/// is looked at.
+/// Adds an argument if the span is open and the key is a string. Checks the span first: if nothing is recorded, nothing else
+/// is read.
 ///
 /// # Safety
 /// As for the functions of the header: `span` NULL or a `weft_span`, `key` NULL or a C string.
@@ -101,14 +101,14 @@ unsafe fn add_to(span: &mut Span, key: *const c_char, value: Argument<'_>) {
     }
 }
 
-/// Is anything recorded at the moment? For arguments that are costly to make.
+/// Whether anything is recorded now. Use it before computing costly arguments.
 #[unsafe(no_mangle)]
 extern "C" fn weft_is_on() -> c_int {
     c_int::from(weftline::is_on())
 }
 
-/// Begins an event at `site`: what is told between this and `weft_end` is part of it. `span` is memory of the caller's, which
-/// needs no preparation; `site` is read during the call only.
+/// Begins an event at `site`; add arguments until `weft_end`. `span` is memory of the caller and
+/// needs no initialisation; `site` is read during the call only.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_begin(span: *mut Span, site: *mut Site) {
     if span.is_null() {
@@ -160,8 +160,8 @@ unsafe extern "C" fn weft_end(span: *mut Span) {
     }
 }
 
-/// Closes a span that is not one: it becomes an event of another kind (see `weft_kind`), at the time of its `weft_begin`. `id` joins
-/// the events of an async span or a flow, and is 0 otherwise. An unknown kind tells nothing.
+/// Closes a span as an event of another kind (see `weft_kind`), at the time of its `weft_begin`. `id` joins
+/// the events of an async span or a flow, and is 0 otherwise. An unknown kind records nothing.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_tell(span: *mut Span, kind: c_int, id: u64) {
     // SAFETY: the caller passes NULL or a `weft_span`.
@@ -205,8 +205,8 @@ unsafe extern "C" fn weft_bool(span: *mut Span, key: *const c_char, value: c_int
     unsafe { add(span, key, Argument::Bool(value != 0)) };
 }
 
-/// Adds text of `length` bytes to an open span; the bytes are copied. A `text` that is NULL is told as `null`. Text that is longer
-/// than about 3,800 bytes is cut, and its full length told.
+/// Adds text of `length` bytes to an open span; the bytes are copied. A NULL `text` is recorded as `null`. Text that is longer
+/// than about 3,800 bytes is cut, and its full length is recorded.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_bytes(span: *mut Span, key: *const c_char, text: *const c_char, length: usize) {
     let value = match text.is_null() {
@@ -218,7 +218,7 @@ unsafe extern "C" fn weft_bytes(span: *mut Span, key: *const c_char, text: *cons
     unsafe { add(span, key, value) };
 }
 
-/// A number that no other process of the run and no other call gives: joins the events of an async span or a flow.
+/// Returns an id that is unique in the run, to join the events of an async span or a flow.
 #[unsafe(no_mangle)]
 extern "C" fn weft_new_id() -> u64 {
     front::new_id()

@@ -1,8 +1,8 @@
-//! What code calls that `weft weave` compiled: a function's beginning and its end, with a static description of the function.
+//! The functions that woven code calls at the beginning and end of a function, with a static description of that function.
 //!
-//! Woven code looks at the recorder's table by itself (`weft_recorder_v1`, then `Table::on`) and calls only where that is not zero, so a
-//! woven function costs two loads and two branches while nothing is recorded. What a function has to remember between its
-//! beginning and its end is one word in a register, the *token*: no memory is taken, and a `longjmp` leaves nothing behind.
+//! Woven code reads the recorder's table itself (`weft_recorder_v1`, then `Table::on`) and calls only if that is not zero, so a
+//! woven function costs two loads and two branches while nothing is recorded. Between its beginning and its end a function
+//! keeps one word in a register, the *token*: nothing is allocated, and a `longjmp` leaks nothing.
 //!
 //! ```text
 //! token: bits 63..57 the epoch's lowest bits   56 a reading of what was used is on the heap   55..0 when it began, or that reading's address
@@ -50,14 +50,14 @@ mod flow {
     pub(super) const OUTIN: u8 = 4;
 }
 
-/// Bits of a token that tell the time or an address.
+/// Bits of a token that hold the time or an address.
 const VALUE_BITS: u32 = 56;
 const VALUE: u64 = (1 << VALUE_BITS) - 1;
 /// The value is the address of a [`Reading`].
 const ON_HEAP: u64 = 1 << VALUE_BITS;
 const EPOCH_SHIFT: u32 = VALUE_BITS + 1;
 
-/// The beginning of a function whose span tells what it used.
+/// The beginning of a function with a span that records its usage.
 struct Reading {
     start: u64,
     usage: Usage,
@@ -204,7 +204,7 @@ impl Woven {
     }
 }
 
-/// A function begins; what comes back is for `weft_weave_end`, unless it is 0.
+/// A function begins. Returns the token for `weft_weave_end`, or 0 if that need not be called.
 #[unsafe(no_mangle)]
 extern "C" fn weft_weave_begin(function: *mut Woven) -> u64 {
     // Its names are looked at when it ends: then the recorder is asked for them once.
@@ -212,7 +212,7 @@ extern "C" fn weft_weave_begin(function: *mut Woven) -> u64 {
     locate::recording().map_or(0, begin)
 }
 
-/// A function returns, or is about to call one that does not come back.
+/// A function returns, or is about to call one that does not return.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_weave_end(function: *mut Woven, token: u64) {
     // SAFETY: woven code passes a description with C strings, and a token once.
@@ -232,7 +232,7 @@ unsafe extern "C" fn weft_weave_thrown(function: *mut Woven, token: u64) {
     }
 }
 
-/// A function begins of which more is told than a span: `before`, an async one, one with arrows.
+/// A function with more than a plain span begins: `before`, an async span, or arrows.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weft_weave_enter(function: *mut Woven) -> u64 {
     // SAFETY: woven code passes a description with C strings.

@@ -20,7 +20,7 @@ pub(crate) use report::ReportArgs;
 pub(crate) use run::{OnFull, RunArgs};
 pub(crate) use top::TopArgs;
 
-/// Trace a program tree and see where the time and the bytes went.
+/// Trace a program tree and see where the time and the bytes went
 #[derive(Debug, Parser)]
 #[command(name = "weft", version = VERSION, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Options {
@@ -51,53 +51,71 @@ pub(crate) enum Command {
     /// The program's output, exit code and files are the same as without weft. When it ends, a summary is printed on stderr.
     #[command(after_help = run::EXAMPLES)]
     Run(RunArgs),
-    /// Sample this host and processes: CPU, memory, disks, network, GPUs
+    /// Sample this host and chosen processes
     ///
-    /// Samples are counters beside the trace; `weft run` takes them of its own program by itself.
+    /// Records CPU, memory, disks, network and GPUs as counters beside the trace. `weft run` samples its own program without this command.
     #[command(after_help = collect::EXAMPLES)]
     Collect(CollectArgs),
-    /// List runs: when, what, how it ended, and the verdict
+    /// List runs with command, exit status and top finding
     #[command(after_help = list::EXAMPLES)]
     List(ListArgs),
     /// Show what a run holds
+    #[command(after_help = INFO_EXAMPLES)]
     Info(ReadArgs),
     /// Verify a trace
     ///
-    /// Says whether it is valid, complete and how much of the I/O it covers. Exit code 1 when events were lost or files are damaged.
+    /// Checks that it is valid and complete, and shows how much of the I/O it covers. Exits with 1 if events were lost or files are damaged.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(ReadArgs),
-    /// Tell where the time and the bytes went, and what to fix
+    /// Show where the time and the bytes went, and what to fix
     ///
-    /// Any run or trace: ours, DFTracer's, PerfFlowAspect's, Chrome's. The first question builds an index beside the traces.
+    /// Reads any run or trace: ours, DFTracer's, PerfFlowAspect's, Chrome's. The first report builds an index beside the traces.
     #[command(after_help = report::EXAMPLES)]
     Report(ReportArgs),
-    /// Build or complete the index of a run; every question does so by itself
+    /// Build, update or remove the index of a run
+    ///
+    /// Not needed: every command that reads a run updates its index.
+    #[command(after_help = INDEX_EXAMPLES)]
     Index(IndexArgs),
-    /// Ask questions about a run in SQL; answered by the program weft-sql
+    /// Query a run with SQL
+    ///
+    /// Executes the program weft-sql (pip install weftline-sql, or make sql). Queries are read-only.
     #[command(after_help = QUERY_EXAMPLES)]
     Query(QueryArgs),
-    /// Turn what killed runs and programs left into trace files; every other verb does so by itself for its run
-    Recover(RecoverArgs),
-    /// Compile with clang and weave the recorder into annotated functions
+    /// Complete the traces of killed runs and programs
     ///
-    /// Stands before the compiler: CC="weft weave -- clang" in make, CMake and configure. Functions are chosen by
-    /// __attribute__((annotate("@critical_path()"))), by a list of rules, or all of them. The exit code is the compiler's.
+    /// Not needed: every other command completes the run that it reads.
+    #[command(after_help = RECOVER_EXAMPLES)]
+    Recover(RecoverArgs),
+    /// Compile with clang and weave the recorder into functions
+    ///
+    /// Put it before the compiler: CC="weft weave -- clang" in make, CMake and configure. It weaves functions with
+    /// __attribute__((annotate("@critical_path()"))), those that a list of rules names, or all of them. The exit code is the compiler's.
     #[command(after_help = WEAVE_EXAMPLES)]
     Weave(WeaveArgs),
-    /// Watch a run in progress: its processes, its hottest calls and files
+    /// Watch a run in progress
     ///
-    /// Shows what the arenas of the run hold at this moment; neither the programs nor their supervisor notice. Keys: q quits, ? tells the others.
+    /// Shows processes and the hottest calls and files. Reads the run's shared memory without disturbing the programs. Keys: q quits, ? lists the others.
     #[command(after_help = top::EXAMPLES)]
     Top(TopArgs),
-    /// Print the variables to set where `weft run` cannot be used (srun, mpiexec, a daemon)
+    /// Print the variables to set if `weft run` cannot be used
+    ///
+    /// For programs that srun, mpiexec or a daemon starts.
+    #[command(after_help = ENV_EXAMPLES)]
     Env(EnvArgs),
-    /// Find out why nothing was captured, and what this installation lacks
+    /// Find out why nothing was captured
+    ///
+    /// Checks the installation, the machine, the newest run and the program that you name, and lists optional parts that are missing.
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Print shell completions
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a directory, or print weft(1)
+    #[command(after_help = MAN_EXAMPLES)]
     Man {
         /// Where to write `weft.1`, `weft-run.1`, …
         directory: Option<PathBuf>,
@@ -109,6 +127,40 @@ pub(crate) enum Command {
         document: Document,
     },
 }
+
+const INFO_EXAMPLES: &str = "Examples:
+  weft info
+  weft info --json runs/baseline
+  weft info traces/*.pfw.gz";
+
+const CHECK_EXAMPLES: &str = "Examples:
+  weft check
+  weft check --json runs/nightly";
+
+const INDEX_EXAMPLES: &str = "Examples:
+  weft index runs/baseline
+  weft index --remove runs/baseline";
+
+const RECOVER_EXAMPLES: &str = "Examples:
+  weft recover
+  weft recover runs/nightly";
+
+const ENV_EXAMPLES: &str = "Examples:
+  weft env -o runs/daemon   in a shell: eval \"$(weft env -o runs/daemon)\"
+  weft env -o runs/service --syntax plain > service.env";
+
+const DOCTOR_EXAMPLES: &str = "Examples:
+  weft doctor
+  weft doctor python3 train.py
+  weft doctor --parts";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  weft completions bash > weft.bash
+  weft completions zsh > _weft";
+
+const MAN_EXAMPLES: &str = "Examples:
+  weft man > weft.1
+  weft man man1";
 
 const WEAVE_EXAMPLES: &str = "Examples:
   weft weave -- clang++ -O2 -o simulate simulate.cpp
@@ -144,7 +196,7 @@ pub(crate) struct ReadArgs {
     pub(crate) json: bool,
 }
 
-/// What is to be analysed, and how its traces are read.
+/// What to analyse, and how to read its traces.
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
     /// Run directories, trace files or globs [default: the newest run in weft-runs]
@@ -153,7 +205,7 @@ pub(crate) struct OpenArgs {
     /// Only this group of a directory with a manifest.json (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Vec<String>,
-    /// Read the traces without an index; nothing is written
+    /// Read the traces without an index; write nothing
     #[arg(long)]
     pub(crate) no_index: bool,
     /// Threads to use [default: one per processor]
@@ -175,7 +227,7 @@ pub(crate) struct IndexArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// Run directories, directories with traces of programs that recorded themselves, or what the names of these begin with [default: the
+    /// Run directories, or traces of programs that recorded without `weft run`: their directory, or the beginning of their path [default: the
     /// newest run in weft-runs, and the working directory]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
@@ -195,14 +247,14 @@ pub(crate) struct WeaveArgs {
     /// Also weave the functions that this list names (TOML, see docs/weave.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Also weave every function with at least N instructions of LLVM's code [default N: 20]
+    /// Also weave every function with at least N LLVM instructions [default N: 20]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) all: Option<u32>,
-    /// Print the flags instead of compiling, for a build that has no place for a command before its compiler
+    /// Print the compiler flags instead of compiling, for builds that cannot use a compiler launcher
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) print_flags: Option<FlagKind>,
-    /// Build the plugin for the compiler named, or for every LLVM on this machine (needs cargo, g++ and LLVM's headers)
+    /// Build the plugin for the named compiler, or for every LLVM on this machine (needs cargo, g++ and LLVM's headers)
     #[arg(long, conflicts_with = "print_flags")]
     pub(crate) setup: bool,
     /// The compiler and its arguments
@@ -232,9 +284,9 @@ impl WeaveAbi {
 /// Flags that can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlagKind {
-    /// For what is compiled
+    /// For compiling
     Compile,
-    /// For what is linked
+    /// For linking
     Link,
     /// Both
     All,
@@ -243,11 +295,11 @@ pub(crate) enum FlagKind {
 /// Who may see what of a run.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct PrivacyArgs {
-    /// Let others read the run, as far as the umask does; as root, `weft run` then also traces programs that become other users [default: it
-    /// is for you alone]
+    /// Let others read the run, as the umask allows; as root, `weft run` then also traces programs that become other users [default: only
+    /// you can read it]
     #[arg(long)]
     pub(crate) share: bool,
-    /// Keep no arguments of command lines, only the programs' names [default: arguments are kept, secrets masked]
+    /// Keep only the program names of command lines [default: arguments are kept, secrets masked]
     #[arg(long)]
     pub(crate) no_args: bool,
 }
@@ -272,13 +324,13 @@ pub(crate) enum Syntax {
     Csh,
     /// set -gx NAME 'value'
     Fish,
-    /// NAME=value, one a line
+    /// NAME=value, one per line
     Plain,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// List the optional parts of this installation and stop
+    /// Only list the optional parts of this installation
     #[arg(long, conflicts_with = "command")]
     pub(crate) parts: bool,
     /// The program that you want to trace
@@ -288,8 +340,7 @@ pub(crate) struct DoctorArgs {
 
 /// A time that is not zero.
 fn parse_step(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .and_then(|step| if step.is_zero() { Err("must be more than nothing".into()) } else { Ok(step) })
+    parse_duration(text).and_then(|step| if step.is_zero() { Err("use a time above zero".into()) } else { Ok(step) })
 }
 
 /// `50us`, `200ms`, `2s`, `1m`, `1h`, `1d`.
@@ -303,9 +354,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "m" => number * 60.0,
         "h" => number * 3600.0,
         "d" => number * 86_400.0,
-        _ => return Err("use us, ms, s, m, h or d behind the number".into()),
+        _ => return Err("use the units us, ms, s, m, h or d".into()),
     };
-    Duration::try_from_secs_f64(seconds).map_err(|_| "use a time that is not negative and not endless".to_string())
+    Duration::try_from_secs_f64(seconds).map_err(|_| "use a finite time that is not negative".to_string())
 }
 
 #[cfg(test)]
@@ -317,6 +368,17 @@ mod tests {
     #[test]
     fn the_grammar_is_sound() {
         Options::command().debug_assert();
+    }
+
+    /// A verb's first line fits into the list of verbs, and its help shows how to use it.
+    #[test]
+    fn every_verb_has_a_short_line_and_an_example() {
+        for verb in Options::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let about = verb.get_about().expect("a first line").to_string();
+            assert!(about.len() < 60, "{}: {about}", verb.get_name());
+            let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.starts_with("Examples:\n  weft "), "{}: {after}", verb.get_name());
+        }
     }
 
     #[test]

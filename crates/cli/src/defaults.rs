@@ -1,8 +1,8 @@
 //! Defaults of options, set once for a site or a user: `/etc/weftline.toml`, `~/.config/weftline.toml`, and the environment.
 //!
-//! A key is the long name of an option, in the table of its verb (`[run] sample = "1s"`); a variable is `WEFT_RUN_SAMPLE`. What the command line says counts
-//! first, then the environment, then the user's file, then the site's. A default that contradicts an option which was given (`--no-sample` beside
-//! `sample`) gives way to it.
+//! A key is the long name of an option, in the table of its verb (`[run] sample = "1s"`); a variable is `WEFT_RUN_SAMPLE`. The command line takes precedence
+//! over the environment, that over the user's file, and that over the site's. A given option (`--no-sample`) overrides a default that contradicts it
+//! (`sample`).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -53,7 +53,7 @@ pub(crate) struct Default {
     pub(crate) origin: Origin,
 }
 
-/// Where the user's file lies: in the first, or in `.config` of the second.
+/// Where the user's file is: in the first, or in `.config` of the second.
 pub(crate) const CONFIG_VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "HOME"];
 
 /// The files in which defaults are looked for, whether they are there or not: the site's, then the user's.
@@ -105,7 +105,7 @@ fn of_file(path: &Path, text: &[u8]) -> Result<Vec<Default>, Usage> {
     let mut found = Vec::new();
     for (verb, options) in &table {
         let known = command.find_subcommand(verb).filter(|verb| !verb.is_hide_set());
-        let known = known.ok_or_else(|| wrong(format!("[{verb}] is no verb of weft")))?;
+        let known = known.ok_or_else(|| wrong(format!("[{verb}] is not a verb of weft")))?;
         let toml::Value::Table(options) = options else {
             return Err(wrong(format!("{verb} must be a table: [{verb}]")));
         };
@@ -119,7 +119,7 @@ fn of_file(path: &Path, text: &[u8]) -> Result<Vec<Default>, Usage> {
                 (toml::Value::Array(list), ArgAction::Append) => list.iter().map(plain).collect(),
                 (one, _) => plain(one).map(|one| vec![one]),
             };
-            let values = values.ok_or_else(|| wrong(format!("{place}: this is no value of --{option}")))?;
+            let values = values.ok_or_else(|| wrong(format!("{place}: this is not a value of --{option}")))?;
             let off = value == &toml::Value::Boolean(false);
             let origin = Origin::File(path.to_owned());
             found.push(Default { verb: verb.clone(), option: option.clone(), values, off, origin });
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
-            ("[runs]\n", "/x/weftline.toml: [runs] is no verb of weft"),
+            ("[runs]\n", "/x/weftline.toml: [runs] is not a verb of weft"),
             ("run = 1\n", "/x/weftline.toml: run must be a table: [run]"),
             ("[run]\nsampel = \"1s\"\n", "/x/weftline.toml: run.sampel: weft run has no option --sampel"),
-            ("[run]\nno-sample = \"yes\"\n", "/x/weftline.toml: run.no-sample: this is no value of --no-sample"),
-            ("[run]\nsample = [1]\n", "/x/weftline.toml: run.sample: this is no value of --sample"),
+            ("[run]\nno-sample = \"yes\"\n", "/x/weftline.toml: run.no-sample: this is not a value of --no-sample"),
+            ("[run]\nsample = [1]\n", "/x/weftline.toml: run.sample: this is not a value of --sample"),
         ] {
             assert_eq!(file(text).expect_err(text), expected);
         }

@@ -1,5 +1,5 @@
-//! `--kernel`: what the kernel saw beside the trace. Without permission, or without the feature, one sentence says so and all
-//! else goes on.
+//! `--kernel`: records kernel tracepoints beside the trace. Without permission, or without the feature, it prints one sentence and the
+//! run continues without kernel events.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ pub(crate) fn start(run: &Path, say: &mut dyn FnMut(&str)) -> Result<Watch, Stri
     match Recording::start(&Options::default(), run, &Own::read()) {
         Ok(recording) => {
             for absent in recording.absent() {
-                say(&format!("this kernel does not tell everything: {absent}"));
+                say(&format!("this kernel lacks some tracepoints: {absent}"));
             }
             Ok(Watch { recording })
         }

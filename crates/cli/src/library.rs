@@ -1,4 +1,4 @@
-//! Where the library lies that `weft run` injects.
+//! Finds the library that `weft run` injects.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
             Err(error) => Err(wrong(&error)),
         };
     }
-    let command = std::env::current_exe().context("cannot find out where weft itself lies")?;
+    let command = std::env::current_exe().context("cannot find the directory of weft")?;
     let directory = command.parent().unwrap_or(&command);
     let places = [
         directory.join(LIBRARY),

@@ -1,10 +1,10 @@
-//! `weft`: traces a program tree and tells what it did.
+//! `weft`: traces a program tree and reports what it did.
 //!
 //! `args` parses the command line; each verb is one file in `commands` that calls a library and prints. Data goes to stdout,
-//! talk to stderr. This crate is the only place for `anyhow`, printing and exit codes.
+//! messages to stderr. This crate is the only place for `anyhow`, printing and exit codes.
 //!
-//! Exit codes: `weft run` returns the program's own, dies by the signal that ended the program, and ends with 126 or 127 as a shell would for a program
-//! that cannot be started; `weft weave` becomes the compiler. Every other verb: 0 fine, 1 failure or a gate not met. 2 is wrong usage, found before
+//! Exit codes: `weft run` returns the program's own, dies by the signal that killed the program, and exits with 126 or 127 as a shell would for a program
+//! that cannot be started; `weft weave` executes the compiler. Every other verb: 0 success, 1 failure or `--fail-on` reached. 2 is wrong usage, found before
 //! anything starts.
 
 mod args;
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let options = defaults::parse().unwrap_or_else(|error| error.exit());
     let terminal = terminal::Terminal::new(options.color);
-    // Whoever may write to a run can cut the files that verbs map, and a traced program may.
+    // Anybody who can write to a run can truncate the files that verbs map, and so can a traced program.
     weftline_drain::survive_cut_files();
     match commands::execute(options.command, terminal) {
         Ok(code) => code,

@@ -1,4 +1,4 @@
-//! Opens what is to be analysed: finds the run, finishes what a killed one left, builds the index with a bar on the terminal.
+//! Opens a run for analysis: finds it, recovers it after a kill, and builds the index with a progress bar.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -80,12 +80,10 @@ pub(crate) fn without_events(run: &Path) -> String {
     let why = match reasons.is_empty() {
         false => terminal::printable(&reasons.join("; ")),
         true if records.is_empty() => {
-            "no supervisor has left a record: it is still going on, or was started on another host".to_owned()
+            "no supervisor record: it is still in progress, or was started on another host".to_owned()
         }
-        true if totals.open => "its program is still running, and nothing is written yet; ask again later".to_owned(),
-        true => {
-            "none of its programs made a call that is traced; `weft run` another one, or see `weft doctor`".to_owned()
-        }
+        true if totals.open => "its program is still running, and nothing is written yet; try again later".to_owned(),
+        true => "none of its programs made a traced call; see `weft doctor PROGRAM`".to_owned(),
     };
     format!("{} holds no events: {why}", run.display())
 }

@@ -1,4 +1,4 @@
-//! Optional parts of an installation: which are there, and the one command that adds each of the others.
+//! Optional parts of an installation: those that are installed, and the command that adds each of the others.
 //!
 //! `weft doctor` lists them, `tools/install.sh` and the Python packages end with that list, and a verb whose part is missing names the same command.
 
@@ -52,7 +52,7 @@ pub(crate) fn states() -> Vec<State> {
         None => absent(Component::Query, "weft query", "weft-sql is not installed"),
     };
     let kernel = match cfg!(feature = "kernel") {
-        true => there("--kernel: built in; to use it takes root, or CAP_BPF and CAP_PERFMON".into()),
+        true => there("--kernel: built in; needs root, or CAP_BPF and CAP_PERFMON".into()),
         false => absent(Component::Kernel, "--kernel", "not built in"),
     };
     let majors: Vec<String> = flags::plugin_majors().iter().map(u32::to_string).collect();

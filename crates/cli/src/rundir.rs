@@ -1,4 +1,4 @@
-//! Run directories: made for a new run, found for a verb that reads one.
+//! Run directories: creates one for a new run, finds one for a verb that reads.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -53,7 +53,7 @@ pub(crate) fn create(
     let program = command
         .first()
         .map_or("run".into(), |program| Path::new(program).file_name().unwrap_or(program).to_string_lossy());
-    // `python3 train.py` is known by its script, unless arguments are nobody's business.
+    // `python3 train.py` is named by its script, unless arguments are not kept.
     let tells = program.starts_with("python") && arguments != Arguments::Omitted;
     let script = command.get(1).filter(|_| tells).map(|script| script.to_string_lossy());
     let shown = name.map(str::to_owned).unwrap_or_else(|| match script {
@@ -135,11 +135,11 @@ fn begin(manifest: &RunManifest, directory: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// What to say of a directory that the system refuses: wrong usage, unless there is only no room.
+/// The error for a directory that the system refuses: wrong usage, unless the disk is full.
 fn unusable(verb: &str, directory: &Path, source: &io::Error) -> anyhow::Error {
     let what = format!("cannot {verb} the run directory {}: {source}", directory.display());
     match usage::is_wrong_place(source) {
-        true => Usage::error(format!("{what}; name another place with -o")),
+        true => Usage::error(format!("{what}; choose another directory with -o")),
         false => anyhow!(what),
     }
 }
@@ -152,7 +152,7 @@ fn make(directory: &Path, share: bool) -> anyhow::Result<PathBuf> {
         && ![0, rustix::process::geteuid().as_raw()].contains(&data.uid())
     {
         return Err(Usage::error(format!(
-            "{RUNS} here belongs to another user, who could exchange the run; name another place with -o"
+            "{RUNS} here belongs to another user, who could replace the run; choose another directory with -o"
         )));
     }
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -223,7 +223,7 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
                 Ok(Source::Files(sets.iter().flat_map(files).collect()))
             }
             Err(IndexError::NoTraces { path }) if path.is_dir() => bail!(
-                "{} is no run: it has neither {RUN_FILE} nor trace files; runs without -o lie in {RUNS}/",
+                "{} is not a run: it has neither {RUN_FILE} nor trace files; runs without -o are in {RUNS}/",
                 path.display()
             ),
             Err(error) => Err(error.into()),
@@ -241,7 +241,7 @@ pub(crate) fn is_run(path: &Path) -> bool {
     path.join(RUN_FILE).is_file()
 }
 
-/// The newest run that lies where runs without `-o` go.
+/// The newest run in the default directory.
 pub(crate) fn newest() -> anyhow::Result<PathBuf> {
     newest_of(entries(Path::new(RUNS))?.into_iter().filter(|path| is_run(path)))
         .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))
@@ -262,7 +262,7 @@ pub(crate) fn newest_of(runs: impl Iterator<Item = PathBuf>) -> Option<PathBuf> 
     runs.max_by_key(|path| (begun(path), path.clone()))
 }
 
-/// What has the name of a trace directly in a directory, in order of names; whether it can be read shows when somebody tries to.
+/// The files of a directory with names of traces, in order of names; they may be unreadable.
 pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut files: Vec<PathBuf> =
@@ -276,7 +276,7 @@ pub(crate) fn is_samples(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(SAMPLES_END.as_bytes()))
 }
 
-/// Whether a file holds what the kernel told.
+/// Whether a file holds kernel events.
 pub(crate) fn is_kernel(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(KERNEL_END.as_bytes()))
 }

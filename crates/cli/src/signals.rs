@@ -119,7 +119,7 @@ impl Signals {
 }
 
 impl Signals {
-    /// Waits until this command is to end, whoever wants that.
+    /// Waits until this command should end, for any reason.
     pub(crate) fn wait_for_end(&self) {
         loop {
             // SAFETY: the call reads our set; without a place for details it writes nothing.
@@ -134,7 +134,7 @@ impl Signals {
 /// The signal that asks a process to end.
 pub(crate) const TERMINATE: libc::c_int = libc::SIGTERM;
 
-/// The program's state as `waitpid` tells it.
+/// The program's state from `waitpid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChildState {
     Running,

@@ -10,7 +10,7 @@ use weftline_report::{Property, text};
 
 use crate::terminal::{self, Paint};
 
-/// The summary as text. Without a verdict, where the wall time went is told from the records alone. `unjudged`: why there is no verdict.
+/// The summary as text. Without a verdict, the split of the wall time comes from the records alone. `unjudged`: why there is no verdict.
 pub(crate) fn text(
     run: &str,
     trace_bytes: u64,
@@ -75,7 +75,7 @@ fn properties(
         records.iter().filter_map(|record| record.samples.as_ref()).map(|samples| line("sampled", sampled(samples))),
     );
     if head.only_samples() && totals.open {
-        properties.push(line("open", "the collector is still at work".to_owned()));
+        properties.push(line("open", "the collector is still running".to_owned()));
     }
     properties
 }
@@ -96,7 +96,7 @@ fn trace(head: &Head<'_>, trace_bytes: u64) -> String {
     let events = head.totals().events;
     let mut out = format!("{}, {}", terminal::counted(events, "event", "events"), terminal::bytes(trace_bytes));
     if events > 0 {
-        let _ = write!(out, ", {} bytes an event", terminal::tenths(trace_bytes as f64 / events as f64));
+        let _ = write!(out, ", {} bytes per event", terminal::tenths(trace_bytes as f64 / events as f64));
     }
     if let Some(whole) = head.whole() {
         let _ = write!(out, "; {whole}");

@@ -1,4 +1,4 @@
-//! Colour and units for what people read.
+//! Colour and units of terminal output.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl weftline_report::text::Paint for Paint {
     }
 }
 
-/// An error with its causes, without those that the text before already tells.
+/// An error with its causes, without those that the text before already contains.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut out = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! `weft top`: a run in progress, drawn again and again.
+//! `weft top`: draws a run in progress.
 //!
 //! ```text
 //! Glance::look (drain) ─▶ its window ────┐

@@ -1,5 +1,5 @@
-//! Wrong usage that only the system can tell: a directory that cannot be written, a variable that names nothing. It is found before anything
-//! starts and ends the command with 2, as an option does that the parser refuses.
+//! Wrong usage that the parser cannot detect: a directory that cannot be written, a variable that names no file. It is found before anything
+//! starts, and the command exits with 2, as for an invalid option.
 
 use std::fmt;
 use std::io;

@@ -1,7 +1,7 @@
-//! Control groups, version 1 and 2, and the containers that they stand for.
+//! Control groups, version 1 and 2, and their containers.
 //!
 //! `container` recognises runtimes by the paths that they make; `files` finds a group's files in either version's layout and reads them
-//! into one [`Usage`], so that everything behind it sees no versions.
+//! into one [`Usage`], so that callers need not distinguish versions.
 
 mod container;
 mod files;

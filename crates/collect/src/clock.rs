@@ -1,7 +1,7 @@
-//! What time it is and when to sample: absolute deadlines that do not drift, and the interval that a sample really describes.
+//! The clock of a collector: absolute deadlines that do not drift, and the interval that a sample really covers.
 //!
-//! The timer is periodic and kept by the kernel, so a late tick does not move the ones after it. A tick that comes so late that others
-//! were due meanwhile stands for all of them; they are counted, and its interval is as long as it really was.
+//! The timer is periodic and kept by the kernel, so a late tick does not move later ones. If a tick is so late that others
+//! were due meanwhile, it replaces them; they are counted, and its interval has its real length.
 
 use std::fmt;
 use std::io;
@@ -168,7 +168,7 @@ mod tests {
             // Three deadlines and a half: the third is taken late, two are skipped.
             (1_550, 3, 50, 2, 1_600),
             (1_600, 1, 0, 0, 1_700),
-            // A timer that tells of a deadline which the clock has not reached yet, as two processors may see it.
+            // The timer fires before the clock has reached the deadline, which can happen between two processors.
             (1_699, 1, 0, 0, 1_800),
         ] {
             assert_eq!(deadlines.take(due, at(now)), Tick { at: at(now), late_ns: late, skipped }, "at {now}");
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(endless.take(u64::MAX, at(i64::MAX)).late_ns, 0, "no overflow");
     }
 
-    /// The kernel's timer is armed for that grid, and counts what nobody took.
+    /// The kernel's timer is armed for that grid, and counts missed ticks.
     #[test]
     fn the_kernels_timer_keeps_to_the_deadlines() {
         let mut clock = KernelClock::new().expect("a timer");

@@ -1,4 +1,4 @@
-//! The loop of a collector: waits for the clock, for ends of processes, for sentinels and for the word to stop, and samples.
+//! The loop of a collector: waits for the clock, for processes that end, for sentinel files and for a request to stop, and samples.
 //!
 //! `weft collect` runs it in the foreground, `weft run` in a thread of its own ([`Sampling`]) that opens nothing before the program has
 //! run for a while, so that short programs do not pay for it.
@@ -152,7 +152,7 @@ impl<C: Clock> Collector<C> {
         self.stop.clone()
     }
 
-    /// Has the kernel tell of every followed process, and ends that with itself.
+    /// Records kernel events of every followed process, and stops that when it ends.
     #[cfg(feature = "kernel")]
     pub fn add_kernel(&mut self, kernel: crate::kernel::recording::Recording) {
         for pid in self.targets.pids() {
@@ -201,7 +201,7 @@ impl<C: Clock> Collector<C> {
         std::mem::take(&mut self.messages)
     }
 
-    /// Samples until it is told to stop, its time is over or nobody is left. `say` gets what the user should know.
+    /// Samples until it is stopped, its time is over or no process is left. `say` gets messages for the user.
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> SampleRecord {
         prefer_promptness();
         loop {

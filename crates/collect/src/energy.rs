@@ -1,7 +1,7 @@
 //! Energy: RAPL meters of powercap, meters and power sensors of hwmon, and `energy_uj` files as Scaphandre gives them to virtual machines.
 //!
-//! A meter counts microjoules and starts again at its `max_energy_range_uj`; within an interval it does so at most once (a socket of 500 W
-//! with the usual range of 262 kJ does in nine minutes). Since Linux 5.10 only root may read RAPL: then there are no meters, no error.
+//! A meter counts microjoules and wraps at its `max_energy_range_uj`; within an interval it does so at most once (a socket of 500 W
+//! with the usual range of 262 kJ wraps every nine minutes). Since Linux 5.10 only root may read RAPL: others get no meters, and no error.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ impl EnergySampler {
         for chip in names(class) {
             let directory = class.join(&chip);
             let label = text(directory.join("name")).unwrap_or_default();
-            // `gpu` tells of these.
+            // `gpu` samples these.
             if label == "amdgpu" {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What can go wrong with a collector as a whole. A single file of the kernel that cannot be read is none of it.
+//! Errors of a collector as a whole. A single kernel file that cannot be read is not an error.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,15 @@
 //! The kernel's own records of processes that end (taskstats, by generic netlink).
 //!
-//! A process whose parent waits for it at once is gone before anybody could look at it a last time. The kernel tells its CPU time to those
-//! who ask for such records: root of the machine itself (CAP_NET_ADMIN, and neither in a container's pid nor network namespace). Everybody
-//! else does without, and the time that nobody saw is stated.
+//! If the parent waits for a process at once, the process is gone before a last sample. The kernel sends its CPU time to subscribers
+//! of these records: root of the machine itself (CAP_NET_ADMIN, and neither in a container's pid nor network namespace). Other
+//! users do without, and the collector states the unseen time.
 //!
-//! A record is queued before the end of its process is told to anybody, so it is there when the end is noticed. All processes of the machine
-//! have one; they are taken at every tick, so that there is room for some thousand ends in between. A record that there was no room for
-//! is one end whose unseen time is stated.
+//! A record is queued before the kernel reports the end of its process, so it is available when the collector sees the end. All processes of the machine
+//! have one; the collector reads them at every tick, so there is room for some thousand ends in between. If a record is lost,
+//! the unseen time of that process is stated.
 //!
-//! CPU time is `cpu_run_virtual_total`: what the scheduler has counted, in nanoseconds. Missing are at most a tick of the scheduler and the
-//! work of taking the process apart, which comes behind the record. Bytes are told per thread and in kibibytes: they are not taken.
+//! CPU time is `cpu_run_virtual_total`: the scheduler's count, in nanoseconds. It lacks at most a scheduler tick and the
+//! kernel's work of destroying the process, which comes after the record. Bytes are per thread and in kibibytes, so they are not used.
 
 use std::os::fd::OwnedFd;
 
@@ -52,7 +52,7 @@ mod netlink {
     pub(super) const GENERIC_HEADER: usize = 4;
 }
 
-/// Room for records that nobody has taken yet; one needs about two kilobytes of it.
+/// Buffer for records that have not been read yet; one needs about two kilobytes.
 const QUEUE: usize = 2 << 20;
 
 /// Hears of processes that end.
@@ -146,7 +146,7 @@ impl Exits {
 
 impl Drop for Exits {
     fn drop(&mut self) {
-        // The kernel would find out at the next ends; until then it would make records for nobody.
+        // The kernel would notice at the next ends; until then it would make useless records.
         let _ = self.ask(&message(self.family, netlink::REQUEST, TASKSTATS_GET, DEREGISTER, &self.processors));
     }
 }
@@ -169,7 +169,7 @@ fn message(family: u16, flags: u16, command: u8, attribute: u16, value: &[u8]) -
     bytes
 }
 
-/// Takes the first part off, whose length its head tells; lengths are rounded up to four bytes.
+/// Splits off the first part, by the length in its header; lengths are rounded up to four bytes.
 fn split<'b>(bytes: &mut &'b [u8], length: usize, head: usize) -> Option<&'b [u8]> {
     let body = bytes.get(head..length)?;
     *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -194,7 +194,7 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The end of a process, if a message tells of one: that of a process with several threads has a part of its own beside its last thread's.
+/// The end of a process, if a message has one: for a process with several threads it is a part of its own beside its last thread's.
 fn exit_in(body: &[u8]) -> Option<Exit> {
     let find = |wanted: u16| attributes(body).find(|(kind, _)| *kind == wanted).map(|(_, part)| part);
     let (part, id, whole) = match find(OF_PROCESS) {

@@ -1,8 +1,8 @@
-//! Which processes are sampled.
+//! Selects the processes to sample.
 //!
-//! [`Follow`] says what the user wants; [`Follower`] finds such processes as they come: `table` notices new processes and what they are,
-//! `sentinels` the files of a directory that are named by pids, `groups` which control group a process is in. Whoever is followed, its
-//! children are followed too, for as long as they live and wherever they go.
+//! [`Follow`] is what the user requested; [`Follower`] finds such processes as they appear: `table` detects new processes and their names,
+//! `sentinels` watches a directory for files named by pids, `groups` finds the control group of a process. The children of a followed
+//! process are followed too, as long as they live.
 
 mod groups;
 mod sentinels;
@@ -33,7 +33,7 @@ pub struct Follow {
     pub groups: Vec<Group>,
     /// Processes that have a file named by their pid here.
     pub pid_dir: Option<PathBuf>,
-    /// Only those that are there at the start, and nobody who comes later.
+    /// Only processes that exist at the start, and no later ones.
     pub fixed: bool,
 }
 
@@ -43,7 +43,7 @@ impl Follow {
         self.trees.is_empty() && self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
     }
 
-    /// Whether it is about descendants of certain processes and nobody else.
+    /// Whether it selects only descendants of certain processes.
     pub fn only_trees(&self) -> bool {
         self.matching.is_none() && self.groups.is_empty() && self.pid_dir.is_none()
     }
@@ -102,9 +102,9 @@ pub struct Follower {
     own_pid: u32,
     /// The table's generation when descendants were last looked for: without a change there are no others.
     searched: Option<u64>,
-    /// Those for whom there was no room, with their start: a later process of the same number is somebody else.
+    /// Processes that did not fit, with their start: a later process with the same number is another one.
     postponed: BTreeMap<u32, u64>,
-    /// Whether somebody has left since.
+    /// Whether a process has ended since.
     room: bool,
     messages: Vec<String>,
 }
@@ -132,7 +132,7 @@ impl Follower {
         })
     }
 
-    /// What tells of new sentinels, to be waited for.
+    /// A descriptor that signals new sentinels.
     pub fn sentinel_events(&self) -> Option<BorrowedFd<'_>> {
         self.sentinels.as_ref().map(Sentinels::events)
     }

@@ -1,6 +1,6 @@
-//! GPUs: NVIDIA's by its management library, or by `nvidia-smi` where that cannot be loaded; AMD's by sysfs.
+//! GPUs: NVIDIA's by its management library, or by `nvidia-smi` if the library cannot be loaded; AMD's by sysfs.
 //!
-//! No GPU is no error. What a device or driver does not tell is left out of its samples.
+//! No GPU is no error. Values that a device or driver does not provide are left out of its samples.
 
 mod amd;
 mod nvml;

@@ -1,7 +1,7 @@
 //! The machine: processors, load, memory, pressure, disks, network, file systems.
 //!
-//! Each part reads its own files and knows nothing of the others; [`HostSampler`] calls them in turn. Counters of the kernel count since
-//! boot; all that is emitted here is what they grew by in the interval, so a part says nothing of them at its first reading.
+//! Each part reads its own files independently; [`HostSampler`] calls them in turn. Kernel counters count since
+//! boot; samples hold their growth in the interval, so the first reading of a part yields no counters.
 
 mod cpu;
 mod disk;

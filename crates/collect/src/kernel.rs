@@ -1,4 +1,4 @@
-//! What the kernel saw: file system calls of followed processes, io_uring, page faults that read files, requests of block devices.
+//! Kernel tracepoints: file system calls of followed processes, io_uring, page faults that read files, requests of block devices.
 //!
 //! This sees what hooks in the C library cannot: static programs, Go, raw system calls, mapped files, the disk below the page cache.
 //! It needs CAP_BPF and CAP_PERFMON (root has both) and a kernel that describes its types (5.11 or newer), and neither tracefs nor
@@ -7,13 +7,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`event`] | one event and its line |
-//! | `error` | why the kernel could not be asked |
+//! | `error` | why kernel tracing cannot start |
 //! | `record` | what comes out of the ring |
 //! | `translate` | from records to events: names, paths, times |
 //! | `calls` | the table of system calls |
 //! | `files` | paths of open files |
 //! | `devices` | names of block devices |
-//! | [`lanes`] | where requests are drawn that are under way at the same time |
+//! | [`lanes`] | tracks for overlapping requests |
 //! | `anchors` | from the monotonic clock to the epoch |
 //! | [`recording`] | a thread that writes events into a run directory |
 
@@ -47,9 +47,9 @@ use translate::Translator;
 pub struct Options {
     /// Size of the ring between kernel and user space; a power of two, at least a page. Events that do not fit are dropped and counted.
     pub ring_bytes: u32,
-    /// Whether requests of block devices are told, those of all processes.
+    /// Whether to record requests of block devices, of all processes.
     pub block: bool,
-    /// Whether page faults that read files are told.
+    /// Whether to record page faults that read files.
     pub faults: bool,
     /// Where `/proc` is.
     pub proc: PathBuf,
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// What could not be told, counted by the kernel side.
+/// Lost events, counted by the kernel side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Events that did not fit into the ring.
@@ -83,7 +83,7 @@ struct Hook {
 }
 
 const HOOKS: &[Hook] = &[
-    // Programs stay attached in this order: who is followed is known before calls are told.
+    // Programs are attached in this order: the set of followed processes is known before calls are reported.
     Hook { tracepoint: "sched_process_exit", programs: &["exited"], without: None },
     Hook { tracepoint: "sched_process_exec", programs: &["executed"], without: None },
     Hook { tracepoint: "sched_process_fork", programs: &["forked"], without: None },
@@ -130,7 +130,7 @@ impl std::fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// Puts the tracepoints in place. Nobody is followed yet.
+    /// Attaches the tracepoints. No process is followed yet.
     pub fn start(options: &Options) -> Result<Tracer, KernelError> {
         error::check(&options.proc)?;
         let types = Btf::from_sys_fs().map_err(|_| KernelError::NoTypes { path: error::TYPES.into() })?;
@@ -171,7 +171,7 @@ impl Tracer {
         self.followed.insert(pid, FOLLOW_SELF, 0).map_err(|error| failed(&format!("process {pid}"), &error))
     }
 
-    /// Follows the children that a process makes from now on, and not itself: for whoever starts a program.
+    /// Follows the children that a process makes from now on, but not itself: call it before starting a program.
     pub fn follow_children(&mut self, pid: u32) -> Result<(), KernelError> {
         self.translator.follow(pid);
         self.followed.insert(pid, FOLLOW_CHILDREN, 0).map_err(|error| failed(&format!("process {pid}"), &error))
@@ -183,7 +183,7 @@ impl Tracer {
         let _ = self.followed.remove(&pid);
     }
 
-    /// Whether a process is followed: told by [`Tracer::follow`] or by its parent's fork, and not ended.
+    /// Whether a process is followed, by [`Tracer::follow`] or by its parent's fork, and has not ended.
     pub fn follows(&self, pid: u32) -> bool {
         self.followed.get(&pid, 0).is_ok_and(|how| how == FOLLOW_SELF)
     }

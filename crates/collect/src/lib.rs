@@ -1,24 +1,24 @@
-//! What a machine, its processes and its devices did meanwhile: samples beside the trace.
+//! Samples of a machine, its processes and its devices, beside the trace.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cgroup`] | control groups, and the containers that they stand for |
-//! | [`clock`] | when to sample, and which stretch of time a sample describes |
+//! | [`cgroup`] | control groups, and their containers |
+//! | [`clock`] | when to sample, and which interval a sample covers |
 //! | [`collector`] | the loop: what `weft collect` runs, and `weft run` in a thread |
 //! | [`energy`] | energy meters |
 //! | `exits` | the kernel's records of processes that end |
-//! | [`follow`] | which processes |
+//! | [`follow`] | which processes to sample |
 //! | [`gpu`] | GPUs: NVIDIA by library or command, AMD by sysfs |
 //! | [`host`] | processors, memory, disks, network, file systems, pressure |
-//! | `kernel` | what the kernel saw: system calls, page faults, io_uring, block devices (feature `kernel`) |
-//! | [`node`] | what the machine is |
+//! | `kernel` | kernel tracepoints: system calls, page faults, io_uring, block devices (feature `kernel`) |
+//! | [`node`] | facts about the machine |
 //! | [`own`] | the collecting process |
-//! | [`process`] | one process: who it is, what it uses |
+//! | [`process`] | one process: its identity and its usage |
 //! | `read` | kept-open files of the kernel, and numbers in them |
 //! | [`roots`] | where `/proc` and `/sys` are |
-//! | [`sample`] | one sample: the interval that it describes, its values; where samples go |
-//! | `schedule` | how the sampling thread asks to be woken in time |
-//! | [`writer`] | samples to files, and what killed collectors left |
+//! | [`sample`] | one sample: its interval and its values; where samples go |
+//! | `schedule` | short scheduler slices for the sampling thread |
+//! | [`writer`] | writes samples to files, and recovers those of killed collectors |
 #![deny(unsafe_code)]
 
 pub mod cgroup;

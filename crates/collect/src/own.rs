@@ -1,4 +1,4 @@
-//! Who samples: this host, this boot, this process. What the files of a collector are named by.
+//! The identity of the collector: host, boot, process. Its files are named by it.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! One process: who it is, and what it used in an interval.
+//! One process: its identity, and its usage in an interval.
 //!
 //! | what | from | how often |
 //! |---|---|---|
@@ -7,14 +7,14 @@
 //! | bytes and calls | `io`; only of processes that we may trace | every sample of a process that ran |
 //! | context switches, open files, proportional set size | `task/*/status`, `fd`, `smaps_rollup` (see `process/detail.rs`) | at most once a second |
 //!
-//! A process whose CPU clock stands still has run nothing since: it made no calls, no faults and no threads, and did not exec. The clock is
-//! one call of half a microsecond, the files are three of five to ten each, and most processes of a machine sleep. So the numbers of before
-//! are told again. What others can do to a sleeping process is to take memory from it or to wake it for a processor that is not free yet;
-//! for these `stat` is read once a second all the same. The clock of a thread on a processor lags by up to one tick of the scheduler (4 ms
-//! at 250 Hz), so what a process did in that time may be told by the next sample, with the CPU time that it took. The last sample of a
+//! If the CPU clock of a process has not advanced, the process has not run: it made no calls, no faults and no threads, and did not exec. The clock is
+//! one call of half a microsecond, the files are three of five to ten each, and most processes of a machine sleep. So the sample repeats the
+//! previous numbers. Others can only take memory from a sleeping process, or wake it for a processor that is not free yet;
+//! for these, `stat` is still read once a second. The clock of a running thread lags by up to one scheduler tick (4 ms
+//! at 250 Hz), so work of a process in that time may appear in the next sample, with its CPU time. The last sample of a
 //! process reads everything.
 //!
-//! `io` also counts what reaped children did, since the kernel adds it to their parent: [`ProcessSampler::discount`] takes it out again.
+//! `io` also counts the bytes of reaped children, since the kernel adds them to their parent: [`ProcessSampler::discount`] subtracts them.
 
 mod cpu;
 mod detail;
@@ -73,7 +73,7 @@ pub struct ProcessSampler {
     identity: Identity,
     roots: Roots,
     arguments: Arguments,
-    /// `/proc/PID`; what is opened below it is this process's or fails, whoever has its id meanwhile.
+    /// `/proc/PID`; files opened below it belong to this process or fail, even if its id is reused.
     directory: OwnedFd,
     /// None when descriptors ran out: then it is opened each time.
     stat: Option<Kept>,
@@ -236,7 +236,7 @@ impl ProcessSampler {
         self.before = Some(self.totals);
     }
 
-    /// Emits the CPU time of the last interval of a process that is gone, by the kernel's record of its end. The rest nobody knows.
+    /// Emits the CPU time of the last interval of a process that is gone, from the kernel's record of its end. The rest is unknown.
     pub fn sample_gone(&mut self, total_cpu_ns: u64, at: Interval, sink: &mut dyn Sink) {
         let cpu = growth(total_cpu_ns, self.totals.cpu_ns);
         self.totals.cpu_ns += cpu;
@@ -348,5 +348,5 @@ fn read_stat(kept: Option<&Kept>, directory: &OwnedFd, buffer: &mut Vec<u8>) -> 
         Some(kept) => kept.read_record(buffer)?,
         None => Kept::open_at(directory.as_fd(), "stat")?.read_record(buffer)?,
     };
-    stat::parse(text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its stat file is not one of a process"))
+    stat::parse(text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its stat file is invalid"))
 }

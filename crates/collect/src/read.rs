@@ -1,6 +1,6 @@
 //! Files of the kernel that are kept open, and numbers in them.
 //!
-//! A kept-open file of `/proc/PID` also keeps the process apart from a later one of the same id: it answers ESRCH, whoever has the id now.
+//! A kept-open file of `/proc/PID` also distinguishes the process from a later one with the same id: it then returns ESRCH.
 //! Nothing here allocates per sample; a buffer grows to the largest file that it has seen.
 
 use std::fs::File;

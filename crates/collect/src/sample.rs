@@ -1,4 +1,4 @@
-//! One sample, and where samples go. Samplers know nothing of files; writers know nothing of `/proc`.
+//! One sample, and where samples go. Samplers do not write files; writers do not read `/proc`.
 
 /// The stretch of time that a sample describes, in nanoseconds since the epoch. Gauges, which hold at an instant, describe the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Subject {
     Process(u32),
 }
 
-/// What a sample tells: names and values.
+/// The content of a sample: names and values.
 pub type Values<'a> = &'a [(&'static str, Value<'a>)];
 
 /// Takes samples.

@@ -1,8 +1,8 @@
-//! The scheduler is told that the sampling thread wants the processor for moments only, so that it gets it sooner.
+//! Asks the scheduler for short slices for the sampling thread, so that it runs sooner.
 //!
 //! Since Linux 6.12 a thread may choose its own slice: how long it may run before others do. A thread with a short slice has an earlier
-//! deadline, and one that wakes up may then take the processor from a thread with a longer one. It does not get more time than before,
-//! and no right is needed. Older kernels take the call and change nothing.
+//! deadline, and when it wakes up it may preempt a thread with a longer one. It does not get more time than before,
+//! and needs no privilege. Older kernels accept the call and change nothing.
 #![allow(unsafe_code, reason = "two system calls that neither rustix nor nix has")]
 
 use rustix::process::getpriority_process;

@@ -1,12 +1,12 @@
-//! Samples to a file of the run directory, such that a collector that is killed loses the last interval at most.
+//! Writes samples to a file of the run directory, so that a killed collector loses the last interval at most.
 //!
 //! `<host>-<pid>-<start>.samples.pfw.gz` is a trace file like any other: gzip members that start with the identity of what they are
-//! about, the host, and name each process before its first sample. A member holds what came in ten seconds, because small members
-//! compress badly. What the open member holds so far lies as plain text in a
-//! hidden *tail* beside it, which grows by one write at the end of each interval. Whoever finds a tail whose writer is dead turns it
+//! about, the host, and name each process before its first sample. A member holds ten seconds, because small members
+//! compress badly. The content of the open member is plain text in a
+//! hidden *tail* beside it, which grows by one write at the end of each interval. Recovery turns the tail of a dead writer
 //! into a member ([`mod@recover`]); the number of the open member is in the tail, so that happens exactly once.
 //!
-//! When the disk is full, intervals are kept in memory up to a limit, then dropped and counted, until there is room again.
+//! If the disk is full, intervals are kept in memory up to a limit, then dropped and counted, until there is room again.
 
 mod recover;
 
@@ -155,7 +155,7 @@ impl SampleWriter {
         self.counts
     }
 
-    /// What the system said when it last refused to write; told once.
+    /// The last write error; reported once.
     pub fn take_trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
@@ -283,10 +283,8 @@ impl SampleWriter {
 
     fn note_trouble(&mut self, error: &io::Error) {
         if self.trouble.is_none() {
-            self.trouble = Some(format!(
-                "{}: {error}; samples are kept in memory and dropped when there are too many",
-                self.path.display()
-            ));
+            self.trouble =
+                Some(format!("{}: {error}; samples stay in memory; the excess is dropped", self.path.display()));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Arenas and control pages as mapped memory: the only place that touches what traced processes write.
 //!
-//! Another process may write at any time, may have died half-way, and may have scribbled over anything. So everything is
-//! read by copy, plain fields only after the atomic that publishes them, and no index or length is believed unchecked.
+//! Another process may write at any time, may have died half-way, and may have scribbled over anything. So this module
+//! copies before it reads, reads plain fields only after the atomic that publishes them, and checks every index and length.
 
 mod growth;
 pub(crate) mod guard;
@@ -254,7 +254,7 @@ impl Arena {
         self.inode
     }
 
-    /// Whether what its processes say of a process may be looked into. Those of another user could point at anybody, and the run tells what we see.
+    /// Whether we may query the kernel about processes that this arena names. An arena of another user could name any process, and the run would show what we read.
     pub(crate) fn may_tell_of(&self, pid: u32) -> bool {
         self.owner == system::user() || procfs::is_of(pid, self.owner)
     }
@@ -269,7 +269,7 @@ impl Arena {
             || self.header().magic.load(Ordering::Acquire) != ARENA_MAGIC
     }
 
-    /// Records in segments that no image has taken to be its own, by what their heads say: `is_known` tells of slot and generation.
+    /// Records in segments that belong to no known image, by their heads: `is_known` checks slot and generation.
     pub(crate) fn ownerless(&self, is_known: impl Fn(u32, u64) -> bool) -> u64 {
         let segments = self.used_segments().into_iter().filter_map(|at| self.segment_info(at));
         let lost = segments.filter(|info| info.state != segment_state::FREE && !is_known(info.slot, info.generation));
@@ -502,7 +502,7 @@ impl Arena {
         let header = std::mem::offset_of!(ArenaHeader, pieces) + self.pieces_touched() * size_of::<Piece>();
         let base = self.base.at.as_ptr();
         // SAFETY: no process uses the arena (all its slots are free), and these parts lie inside the base piece. The header
-        // goes first: whoever looks at a half-reset arena sees none.
+        // goes first: a reader of a half-reset arena sees none.
         unsafe {
             base.write_bytes(0, header);
             base.add(PROCESSES_AT).write_bytes(0, slots * size_of::<ProcessSlot>());

@@ -1,4 +1,4 @@
-//! The size limit of a run on this node: when the files grow beyond it, the oldest members go.
+//! The size limit of a run on this node: when the files exceed it, the oldest members are dropped.
 //!
 //! The file that short images share is counted but never trimmed: its members are a few hundred bytes each.
 
@@ -47,7 +47,7 @@ impl Budget {
         self.limit.is_some_and(|limit| self.written.load(Ordering::Relaxed) > limit)
     }
 
-    /// Whether dropping is due and nobody is at it; the caller must see to it then.
+    /// Whether members must be dropped and no thread does so yet; the caller must do it then.
     pub(crate) fn begin_trim(&self) -> bool {
         self.is_exceeded() && !self.trimming.swap(true, Ordering::AcqRel)
     }

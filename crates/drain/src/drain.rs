@@ -1,4 +1,4 @@
-//! The supervisor's drain: looks at the arenas, gives closed segments to the workers, notices who died.
+//! The supervisor's drain: polls the arenas, gives closed segments to the workers, and detects dead processes.
 
 mod look;
 
@@ -118,7 +118,7 @@ pub struct Drain {
     entries: Vec<Entry>,
     /// Bytes of their names and command lines.
     entries_text: usize,
-    /// Records in arenas that were given back of which nobody knows whose they were.
+    /// Records of unknown processes in arenas that were returned to the pool.
     ownerless: u64,
     calls: Vec<CallTotal>,
     spans: SpanSums,
@@ -233,14 +233,11 @@ impl Drain {
         if self.next_room.is_some_and(|due| now >= due) {
             self.next_room = Some(now + ROOM_LOOK);
             give_room(&self.live, &mut self.pool);
-            // What is mapped stays, but nobody finds it any more. logind does this to users who have logged out, unless it is told not to.
+            // Existing mappings stay valid, but no new process finds the files. logind does this after a user's logout, unless configured otherwise.
             if !self.live.directory.join("ctl").exists() {
                 let place = self.live.directory.display();
-                let message = || {
-                    format!(
-                        "{place} was removed by somebody (logind's RemoveIPC?): programs that start now go untraced"
-                    )
-                };
+                let message =
+                    || format!("{place} was removed (by logind's RemoveIPC?): programs that start now are not traced");
                 lock(&self.shared.messages).tell("gone", message);
             }
         }
@@ -257,7 +254,7 @@ impl Drain {
             self.retire_if_done(number, now);
         }
         if let Err(error) = self.pool.refill(self.live.control.get(), now) {
-            let message = || format!("no room for shared memory, programs may go untraced: {error}");
+            let message = || format!("no room for shared memory, some programs may not be traced: {error}");
             lock(&self.shared.messages).tell("arena", message);
         }
         self.workers.trim();
@@ -301,7 +298,7 @@ impl Drain {
             // A program that put files of its own there finds them again: nothing of the run is in them.
             let _kept = live::remove(&self.live.directory, &self.live.pointer)?;
         } else {
-            // Whoever looks sees at once that nobody drains any more.
+            // Other processes see at once that nothing is drained any more.
             self.live.control.get().heartbeat.store(0, Ordering::Relaxed);
         }
         let filtered = self.entries.iter().map(|entry| entry.filtered).sum();

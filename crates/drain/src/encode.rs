@@ -250,7 +250,7 @@ impl Encoder {
             _ => self.name(arena, record.extra as u32, filter),
         };
         let unwanted = |name: Option<usize>| name.map(|name| !self.names[name].wanted);
-        // That a process began is told whatever its program is called.
+        // The start of a process is recorded whatever its program's name.
         if kind.role != Role::Mark
             && let (Some(true), Some(true) | None) | (None, Some(true)) = (unwanted(path), unwanted(second))
         {
@@ -381,7 +381,7 @@ impl Encoder {
         if let Some(reason) = untraced_reason(kind, record) {
             let child = match kind.role {
                 Role::Spawn => u32::try_from(record.ret).unwrap_or(0),
-                // An exec of the image itself is told by its slot.
+                // The image's own exec is in its slot.
                 _ if record.head & record_flags::VFORK_CHILD != 0 && record.ret == 0 => pid,
                 _ => 0,
             };

@@ -1,4 +1,4 @@
-//! What can go wrong, always with the path it went wrong at.
+//! Errors, each with the path where it occurred.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum DrainError {
     },
     /// Arenas have taken all the memory that they may.
     #[error(
-        "{}: arenas may take no more memory (2 GiB, a sixteenth of what host and control group have left, half of what is free there)",
+        "{}: arenas have reached their memory limit (2 GiB, a sixteenth of the free memory of host and control group, half of the free space there)",
         path.display()
     )]
     NoRoom {
@@ -61,7 +61,7 @@ pub enum DrainError {
     /// A trace file could not be inspected or cut.
     #[error(transparent)]
     Tail(#[from] TailError),
-    /// A run is to be watched of which nothing runs here.
+    /// The run to watch has no running processes on this host.
     #[error("{}: {why}", path.display())]
     NothingToWatch {
         /// The run directory.

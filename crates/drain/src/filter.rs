@@ -1,4 +1,4 @@
-//! Which paths are wanted: `--include` and `--exclude`; and which categories of calls, for stand-ins of tracers that know fewer.
+//! Filters paths by `--include` and `--exclude`, and categories of calls for drop-ins of tracers that have fewer.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,10 +1,10 @@
-//! A run in progress, looked at from outside: for `weft top`.
+//! Reads a run in progress from outside, for `weft top`.
 //!
-//! A [`Glance`] maps the arenas of a run like its supervisor does, but only to read, and reads in them what was recorded since the
-//! last look. Nobody helps and nobody pays: the supervisor does not know of it, and the programs make no call for it. The price is
-//! that a segment which was filled, drained and used again between two looks is never seen. How many there were is known from the
-//! arena's count of segments, so numbers of events stay right; which calls and files they held is not. [`Seen::unseen`] tells how
-//! many events were only counted.
+//! A [`Glance`] maps the arenas of a run read-only and reads the records since its last look. It costs the run nothing: the
+//! supervisor does not know of it, and the programs make no calls for it. In return, it misses a
+//! segment that was filled, drained and reused between two looks. The arena counts its segments, so the
+//! number of events stays right, but the calls and files in missed segments are unknown. [`Seen::unseen`] is the
+//! number of events that were only counted.
 //!
 //! ```text
 //! Glance::open(run) ─▶ look() … look()     each: processes as they are, what was recorded since the look before
@@ -17,7 +17,7 @@
 //! | `sums` | what was seen, summed up by call, file and process |
 //! | [`window`] | the last seconds: looks in frames, frames in a window that slides |
 //!
-//! What other processes wrote is read by copy and believed only after checks, as in [`arena`](crate::arena); memory is bounded
+//! Data of other processes is copied and checked before use, as in [`arena`](crate::arena); memory is bounded
 //! whatever they write.
 
 mod directory;
@@ -97,7 +97,7 @@ pub struct CallSeen {
 /// A file.
 #[derive(Clone, Debug)]
 pub struct FileSeen {
-    /// Its path; [`OTHERS`] for files beyond those that are told apart.
+    /// Its path; [`OTHERS`] for files beyond the limit.
     pub path: Arc<str>,
     /// What was done to it since the last look.
     pub activity: IoSums,
@@ -189,7 +189,7 @@ impl Glance {
         match (recorded, self.directories.is_empty()) {
             (true, _) => "the run has ended; `weft info` and `weft report` show it".to_owned(),
             (false, true) => "nothing has been recorded yet".to_owned(),
-            (false, false) => "none of its processes runs; `weft recover` writes what they left".to_owned(),
+            (false, false) => "none of its processes is running; `weft recover` completes it".to_owned(),
         }
     }
 
@@ -242,7 +242,7 @@ impl Glance {
         let pointers = Pointer::read_all(&self.run)?;
         let mut there = Vec::new();
         if !pointers.unreadable.is_empty() {
-            notes.push("where a part of it runs cannot be read".into());
+            notes.push("one of its pointers to shared memory cannot be read".into());
         }
         for (_, pointer) in pointers.known {
             let directory = pointer.directory();
@@ -258,7 +258,7 @@ impl Glance {
                 match Watching::open(&directory) {
                     Ok(Some(watching)) => drop(self.directories.insert(directory.clone(), watching)),
                     Ok(None) => {
-                        notes.push("it was started by another version of weft: use that one's `weft top`".into());
+                        notes.push("another version of weft started it: use the `weft top` of that version".into());
                     }
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                         notes.push("it belongs to another user: use `weft top` as that user or as root".into());

@@ -1,4 +1,4 @@
-//! One process image: who it is, what its file is called, and what has been written of it.
+//! One process image: its identity, the name of its file, and what has been written.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((numbers.take(), Numbers::default().take()), (6, 1));
     }
 
-    /// A member of a run that somebody sent may say any number.
+    /// A member of an untrusted run may have any number.
     #[test]
     fn numbers_of_others_are_not_believed() {
         for last in [1 << 40, u64::MAX - 1, u64::MAX] {

@@ -1,7 +1,7 @@
-//! What is known of each image that ended, one JSON line per image in `<live>/journal`.
+//! Facts about each image that ended, one JSON line per image in `<live>/journal`.
 //!
-//! Manifests are made of these lines, by the supervisor or, when it was killed, by recovery. A line is appended after the
-//! image's last member is in its file and before its process slot is freed; if it is written twice the later one counts.
+//! The supervisor, or recovery after a kill, makes the manifest from these lines. A line is appended after the
+//! image's last member is in its file and before its process slot is freed; if it is written twice, the later one counts.
 
 use std::collections::HashMap;
 use std::fs::File;

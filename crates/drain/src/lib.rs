@@ -1,7 +1,7 @@
 //! Turns arenas into trace files.
 //!
-//! A traced process stores records into an arena (crate `weftline-recorder`) and knows nothing of files. This crate is the
-//! other side: it prepares the *live directory* where arenas lie ([`Live`]), looks at them from outside while the
+//! A traced process stores records into an arena (crate `weftline-recorder`) and does not handle trace files. This crate is the
+//! other side: it prepares the *live directory* that holds the arenas ([`Live`]), reads them from outside while the
 //! program runs ([`Drain`]), encodes closed segments into trace files (crate `weftline-format`), hands the segments
 //! back, and at the end writes what is known of each process to `run.d/<host>-<pid>-<start>.json`. What a killed supervisor or
 //! a surviving daemon leaves is turned into files by [`recover()`], exactly once.
@@ -24,15 +24,15 @@
 //! | `output`, `budget` | members to files, the shared file of short images, the size limit |
 //! | `timeline` | clock ticks to nanoseconds |
 //! | `totals`, `journal`, `record` | statistics, per image on disk, and the manifest made of them |
-//! | `procfs`, `runtime` | what the kernel says about processes, and their files about programs |
-//! | `recover`, `written` | leftovers, and what is in files already |
-//! | `unsupervised` | programs that record themselves |
-//! | [`glance`] | a run in progress, looked at by somebody who does not drain it |
+//! | `procfs`, `runtime` | facts about processes from the kernel, and about programs from their files |
+//! | `recover`, `written` | recovery of leftovers, and what is in files already |
+//! | `unsupervised` | programs that record without a supervisor |
+//! | [`glance`] | reads a run in progress without draining it |
 //!
-//! # What makes it exactly once
+//! # Why each event is written exactly once
 //! A segment belongs to one member. Before the member is written its number is stored in the segment (`taken_by`); after
-//! the write the segment is zeroed and freed. Whoever finds a segment with a number looks whether that member is in the
-//! file: then the segment is done, else it is encoded anew. Members are appended whole; a torn tail is cut first.
+//! the write the segment is zeroed and freed. If recovery finds a segment with a number, it checks whether that member is in the
+//! file: if so, the segment is done; if not, it is encoded again. Members are appended whole; a torn tail is cut first.
 
 mod arena;
 mod budget;

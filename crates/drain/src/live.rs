@@ -1,21 +1,21 @@
-//! The live directory: where the arenas of one supervisor lie while its programs run.
+//! The live directory, which holds the arenas of one supervisor while its programs run.
 //!
 //! ```text
 //! <live>/ctl         control page, mapped by every traced process
 //! <live>/rules       what was decided for all of them, in a run that is shared with other users
 //! <live>/a<N>        arenas, a<N>.<K> their growth
-//! <live>/lock        locked by whoever drains
+//! <live>/lock        locked by the process that drains
 //! <live>/clock       the timeline so far
 //! <live>/settings    what a recovery must know of the drain's options
 //! <live>/journal     images that ended
 //! <live>/run         the run directory, where that is elsewhere
 //! <run>/run.d/<host>-<pid>-<start>.live    points at it
 //! ```
-//! A process that makes a second one for the same run (a program that stops and starts recording itself, or that executes
-//! another which does) gets names with a session number: `<host>-<pid>-<start>-<session>`.
+//! If a process makes a second live directory for the same run (it stops and starts recording, or executes
+//! a program that records), the names have a session number: `<host>-<pid>-<start>-<session>`.
 //!
-//! Shared memory needs a file system whose pages belong to this kernel. Under a supervisor that is `/dev/shm` where it is large enough: a
-//! disk that stands still would stop the program at its next page. Else, and for programs that record themselves, it is the run directory
+//! Shared memory needs a local file system. Under a supervisor that is `/dev/shm` if it is large enough: a
+//! stalled disk would stall the program at its next page. Otherwise, and for programs that record without a supervisor, it is the run directory
 //! if that is on a local disk, else a temporary directory of this node.
 
 mod abandoned;
@@ -235,7 +235,7 @@ pub(crate) struct Settings {
     pub arguments: Arguments,
     /// No image goes to the file that short ones share.
     pub separate_files: bool,
-    /// For whoever publishes the files.
+    /// For the code that publishes the files.
     pub note: String,
 }
 
@@ -345,7 +345,7 @@ fn make_in(parent: &Path, name: &str, in_run: bool, mode: u32) -> std::result::R
         return Err("not a local file system".to_owned());
     }
     if mode & 0o001 != 0 && !grand.ancestors().all(is_open_to_all) {
-        return Err("other users cannot pass through it".to_owned());
+        return Err("other users cannot traverse it".to_owned());
     }
     // A run directory on a full disk can still have its shared memory elsewhere: then what is lost is counted.
     if found.free < LEAST_ROOM {
@@ -399,7 +399,7 @@ const KEPT_FREE: usize = 16 << 10;
 /// Disks with less free room than this may be full before the run ends; on others the room need not be taken.
 const PLENTY: u64 = 1 << 30;
 
-/// Takes that room at the start. A disk that has not even this much will be told of by the first write that fails.
+/// Reserves that space at the start. If the disk has not even this much, the first failing write will report it.
 pub(crate) fn keep_room(pointer: &Path) {
     let directory = pointer.parent().unwrap_or(pointer);
     if system::file_system(directory).is_ok_and(|found| found.free > PLENTY) {

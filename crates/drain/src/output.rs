@@ -1,7 +1,7 @@
 //! Members to trace files.
 //!
 //! A file begins with a small *head* member: `[` and the identity line, so that any other member can be dropped later.
-//! Members are appended with one write; a write that fails leaves the file as it was.
+//! Members are appended with one write; a failed write leaves the file unchanged.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

@@ -1,4 +1,4 @@
-//! Which spans of a thread cross others.
+//! Finds spans of a thread that cross others.
 //!
 //! Viewers stack the spans of a thread and drop one that begins inside another and ends after it. Calls of one thread nest or
 //! follow each other, so this is rare (clocks that disagree between cores, folded calls), but a dropped event is a lost one:

@@ -1,7 +1,7 @@
-//! Names as processes interned them, to full paths.
+//! Turns interned names into full paths.
 //!
-//! An entry is bytes and the id of a base: the directory they are relative to. Joining and cleaning is done here, not in
-//! the traced process. It is lexical: `.`, `..` and doubled slashes go, symbolic links stay as the program named them.
+//! An entry is bytes and the id of a base: the directory they are relative to. Joining and normalising is done here, not in
+//! the traced process. It is lexical: `.`, `..` and doubled slashes are removed, symbolic links stay as the program named them.
 
 /// Bases of bases that are followed; a damaged arena may hold a circle.
 const MAX_DEPTH: usize = 64;

@@ -1,7 +1,7 @@
-//! The arenas of a live directory: kept ready before they are needed, used again when their processes are gone.
+//! The arenas of a live directory: made before they are needed, and reused when their processes have ended.
 //!
 //! In a run that is shared with other users each user has arenas of its own, which are made when the first program of that user asks for them.
-//! They are not used again: a program that only said that it ended would see what the next one does.
+//! They are not reused: a program that falsely reports its end could read the records of the next one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,11 +70,11 @@ pub(crate) struct Pool {
     own_seen: u64,
     own_until: Option<Instant>,
     warned: bool,
-    /// Pieces that arenas may still grow by at request. Programs can write what the control page says of it.
+    /// Pieces that arenas may still grow by on request. The copy in the control page can be overwritten by programs.
     room: i64,
-    /// Arenas that a process claimed and that could not be looked at: somebody cut or replaced their files.
+    /// Arenas that a process claimed and that could not be mapped, because their files were truncated or replaced.
     pub(crate) unreadable: u64,
-    /// No arena is to be made any more.
+    /// No more arenas are made.
     closed: bool,
 }
 
@@ -130,7 +130,7 @@ impl Pool {
         claimed.len() + own
     }
 
-    /// Finds users that have not asked for arenas before. Whoever they say they are, only that user can open what is made.
+    /// Finds users that have not asked for arenas before. A forged uid does no harm: only that user can open the arenas.
     fn meet_users(&mut self, control: &Control) {
         for word in control.wanted.iter().map(|word| word.load(Ordering::Acquire)) {
             let id = word as u32;
@@ -198,7 +198,7 @@ impl Pool {
         let user = &mut self.users[index];
         let (owner, claimed) = (user.id, std::mem::take(&mut user.claimed));
         let mut ready = self.ready.values().filter(|ready| ready.owner == owner).count();
-        // A lone short program is gone before the next look, and need not pay for arenas that nobody will want.
+        // A single short program ends before the next poll, and should not pay for arenas that nothing will use.
         if claimed > 0 && ready >= claimed {
             user.owed = user.owed.max(claimed);
             return Ok(());

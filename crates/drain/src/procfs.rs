@@ -1,4 +1,4 @@
-//! What the kernel says about processes: alive or not, since when, bytes moved, what is mapped.
+//! Facts about processes from /proc: alive or not, start time, bytes moved, mapped files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -115,7 +115,7 @@ fn others_io(this: Option<&OsStr>) -> Option<KernelIo> {
     }))
 }
 
-/// The counters as the manifest holds them; nothing when nobody could read them.
+/// The counters for the manifest; nothing if they could not be read.
 pub(crate) fn counted(io: KernelIo) -> Option<IoCount> {
     (io != KernelIo::UNKNOWN).then_some(IoCount { rchar: io.rchar, wchar: io.wchar })
 }

@@ -1,4 +1,4 @@
-//! Manifests: what is known of an image when it ends, and of the run when the drain does.
+//! Manifests: the facts about an image when it ends, and about the run when the drain ends.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub(crate) const DISK_FULL: &str = "disk-full";
 /// Reason under which records are counted that made no sense.
 pub(crate) const DAMAGED: &str = "damaged-record";
 
-/// Reason for an arena of which a part is gone: how much it held cannot be known, so it counts once per image.
+/// Reason for an arena with missing pages: the number of lost events is unknown, so it counts once per image.
 pub(crate) const CUT: &str = "shared-memory-damaged";
 
 /// Reason for a whole live directory that vanished.
@@ -298,7 +298,7 @@ fn is_go(exe: &str) -> bool {
 
 /// The children that a process waited for, each as its last image before that.
 fn reaped<'e>(parent: &Entry, by_pid: &HashMap<u32, Vec<&'e ProcessRecord>>) -> Vec<&'e ProcessRecord> {
-    // A wait that tells of a stop, or only looks, names a child that another one will name again.
+    // A wait that reports a stop, or does not reap, returns a child that a later wait returns again.
     let mut seen: HashSet<(u32, &str)> = HashSet::new();
     let mut found = Vec::new();
     for reaped in parent.reaped.iter().rev() {

@@ -1,9 +1,9 @@
-//! Leftovers to trace files: of a supervisor that was killed, of processes that outlived theirs, of programs that never
+//! Recovery: writes trace files for a supervisor that was killed, for processes that outlived theirs, and for programs that never
 //! had one.
 //!
-//! Each live directory that a run points at is locked, its dead images are encoded like a supervisor would have done it,
-//! and when nothing is left the manifest is written and the directory removed. Recovery may be killed anywhere and run
-//! any number of times: see the crate's own words on what makes it exactly once.
+//! It locks each live directory that a run points to, encodes its dead images as a supervisor would have,
+//! and when nothing is left writes the manifest and removes the directory. Recovery may be killed anywhere and run
+//! any number of times: the crate's documentation says why each event is written exactly once.
 
 mod leftovers;
 
@@ -64,7 +64,7 @@ pub enum WhyOpen {
     OtherNamespace,
     /// It was made by another version of this program.
     OtherVersion,
-    /// What the run says of it is not believed, for this reason: a run may come from anybody.
+    /// The run's pointer is not trusted, for this reason: a run may come from anybody.
     NotOfRun {
         /// What is wrong with the directory.
         why: &'static str,
@@ -87,7 +87,7 @@ impl fmt::Display for WhyOpen {
             WhyOpen::OtherNamespace => write!(f, "open in another pid namespace"),
             WhyOpen::OtherVersion => write!(f, "made by another version of weft"),
             WhyOpen::NotOfRun { why } => write!(f, "left alone: it {why}"),
-            WhyOpen::OtherUser => write!(f, "left alone: the run belongs to another user"),
+            WhyOpen::OtherUser => write!(f, "not recovered: the run belongs to another user"),
             WhyOpen::NotYet => write!(f, "not recovered yet"),
         }
     }
@@ -132,7 +132,7 @@ pub struct RecoverReport {
     pub events: u64,
     /// Process images that it finished.
     pub images: u64,
-    /// Live directories of which everything is in files now.
+    /// Live directories that are completely written to files.
     pub completed: Vec<PathBuf>,
     /// Live directories that are still needed.
     pub open: Vec<LeftOpen>,
@@ -212,7 +212,7 @@ fn recover_one(
     }
     let _lock = match lock_patiently(directory, options.wait_for_lock) {
         Ok(Some(lock)) => lock,
-        // Whoever had the lock has seen to it.
+        // The previous holder of the lock has done it.
         Ok(None) => return Ok(None),
         Err(DrainError::Locked { .. }) => return Ok(Some(WhyOpen::Locked)),
         Err(error) => return Err(error),
@@ -249,14 +249,14 @@ fn recover_one(
     Ok(Some(WhyOpen::Running { pids }))
 }
 
-/// Removes a live directory of which everything is in files.
+/// Removes a live directory that is completely written to files.
 fn remove(directory: &Path, pointer_path: &Path, report: &mut RecoverReport) -> Result<()> {
     report.messages.extend(live::remove(directory, pointer_path)?);
     report.completed.push(directory.to_owned());
     Ok(())
 }
 
-/// Locks a live directory, waiting so long for whoever has it; nothing when the directory is gone by then.
+/// Locks a live directory, waiting this long for the current holder; nothing if the directory is gone by then.
 fn lock_patiently(directory: &Path, patience: Option<Duration>) -> Result<Option<File>> {
     let deadline = Instant::now() + patience.unwrap_or_default();
     loop {

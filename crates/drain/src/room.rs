@@ -1,8 +1,8 @@
-//! How much memory the arenas of a supervisor may take where they lie on a tmpfs.
+//! The memory limit of a supervisor's arenas on a tmpfs.
 //!
-//! Shared memory is charged to the job, cannot be written back, and is there as long as the file is: a program that lives close to its
-//! limit must not be killed for it. So all arenas together take at most 2 GiB and at most a sixteenth of what host and control group have
-//! left, looked at again every second. Beyond that a full arena stays full: records wait or are dropped, as `--on-full` says.
+//! Shared memory is charged to the job, cannot be written back, and exists as long as the file: a program close to its
+//! limit must not be killed for it. So all arenas together take at most 2 GiB and at most a sixteenth of the memory that host and control group have
+//! left, checked every second. At the limit an arena cannot grow: `--on-full` decides whether threads wait or records are dropped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const SHARE: u64 = 16;
 /// A tmpfs with less for arenas is too small: 64 processes need this much for their base pieces.
 pub(crate) const LEAST: u64 = 64 * PIECE_SIZE as u64;
 
-/// Where the kernel tells of memory.
+/// The kernel's files about memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     proc: PathBuf,
@@ -67,7 +67,7 @@ impl Machine {
     }
 }
 
-/// What a group may still take, if it has a limit. Pages of files that nobody uses are given up before anybody is killed.
+/// The memory that a group may still take, if it has a limit. The kernel reclaims unused file pages before it kills a process.
 fn left_in(group: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Programs whose language runtime makes system calls by itself, past the C library and our hooks: Go, also where it is linked to the C library.
+//! Detects programs with a language runtime that bypasses the C library and our hooks: Go, also if it is linked to the C library.
 //!
-//! Go's linker leaves sections that survive stripping. They are looked for once the run has ended, once in each program, and only where the kernel
+//! Go's linker leaves sections that survive stripping. This module looks for them after the run has ended, once in each program, and only if the kernel
 //! counted more bytes than the trace holds.
 
 use std::fs::File;
@@ -17,7 +17,7 @@ const MOST_NAMES: u64 = 1 << 20;
 
 /// Whether the program at a path was linked by Go. False where it cannot be read any more.
 pub(crate) fn is_go(path: &Path) -> bool {
-    // The path is what the program said of itself: it may be a pipe by now.
+    // The path comes from the program itself: it may be a pipe by now.
     let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     file.ok()
         .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))

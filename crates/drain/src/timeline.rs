@@ -1,12 +1,12 @@
-//! Clock ticks to nanoseconds since the epoch, the same for every process of a run.
+//! Converts clock ticks to nanoseconds since the epoch, the same for every process of a run.
 //!
-//! A [`Timeline`] is a chain of straight pieces: continuous, rising, and never revised once it was used, so that an
-//! event gets the same time whoever encodes it. [`Clock`] lengthens it: an anchor (ticks and CLOCK_MONOTONIC of one
-//! moment) shows how far the newest piece is off, and the next piece is steered so that it meets the true time when the
+//! A [`Timeline`] is a chain of linear pieces: continuous, rising, and never changed once used, so that an
+//! event gets the same time whoever encodes it. [`Clock`] extends it: an anchor (ticks and CLOCK_MONOTONIC at the same
+//! time) shows the error of the newest piece, and the next piece is chosen so that it meets the true time when the
 //! next anchor is due. Anchors come at 1, 2, 4 … ms, then once a second, after ten seconds every ten seconds.
 //!
-//! Nanoseconds are CLOCK_MONOTONIC plus what CLOCK_REALTIME was ahead of it when the run began: setting the clock
-//! during a run moves nothing. Pieces are appended to `<live>/clock` before they are used; recovery goes on from there.
+//! Nanoseconds are CLOCK_MONOTONIC plus the difference to CLOCK_REALTIME when the run began: setting the clock
+//! during a run changes nothing. Pieces are appended to `<live>/clock` before they are used; recovery continues from there.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -48,7 +48,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// The same time for whoever counts nanoseconds of CLOCK_MONOTONIC instead of ticks.
+    /// The same time from nanoseconds of CLOCK_MONOTONIC instead of ticks.
     pub(crate) fn of_monotonic(&self) -> Timeline {
         Timeline { pieces: Arc::new(vec![identity(self.offset)]), offset: self.offset }
     }

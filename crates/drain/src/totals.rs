@@ -1,4 +1,4 @@
-//! Statistics that fall out of encoding: per call, per file, per span, per process.
+//! Statistics collected during encoding: per call, per file, per span, per process.
 
 mod spans;
 
@@ -12,7 +12,7 @@ use weftline_format::manifest::{CallTotal, FileTotal, TracedBytes};
 
 pub(crate) use spans::{SpanSum, SpanSums};
 
-/// Files that are told apart; the rest is summed up as one.
+/// Files that have sums of their own; the rest is summed up as one.
 const MAX_FILES: usize = 50_000;
 /// Under this name.
 const OTHER_FILES: &[u8] = b"other files";

@@ -1,7 +1,7 @@
-//! A program that records itself, with nobody beside it to drain.
+//! A program that records without a supervisor.
 //!
 //! The program makes a live directory of its own ([`open_unsupervised`]) and starts its recorder on it. Its arena grows on disk. When
-//! the program ends it calls [`recover()`](crate::recover()) on itself, or else whoever comes by later does.
+//! the program ends it calls [`recover()`](crate::recover()) on itself; after a kill, a later session or `weft recover` does.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub fn open_unsupervised(run: &Path, options: &Unsupervised) -> Result<PathBuf> 
         exclude: options.exclude.clone(),
         without: options.without.clone(),
     };
-    // A pattern that is none must be told now: nobody would look at it before the end.
+    // An invalid pattern must be reported now: it is not used before the end.
     Filter::new(&patterns)?;
     let given = LiveOptions {
         run_id: options.run_id.clone(),

@@ -1,4 +1,4 @@
-//! One living image as the poller sees it: is its process alive, and what is sampled of it.
+//! A running image in the poll loop: whether its process is alive, and its sampled counters.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -76,7 +76,7 @@ impl Watched {
         let state = self.image.arena.slot_state(self.image.key.slot);
         if state != self.last_state {
             self.last_state = state;
-            // What comes after an exec usually tells of itself before the kernel must be asked.
+            // The image after an exec usually registers itself before we must ask the kernel.
             (self.gap, self.next_look) = match state {
                 process_state::LIVE => (SELDOM, now),
                 process_state::EXECUTING => (SOON, now + 4 * SOON),

@@ -1,7 +1,7 @@
 //! Jobs: some segments of one image, encoded, sealed, written and freed; and the threads that do them.
 //!
-//! A job needs nothing but itself, so one process with several threads is encoded by several workers at once; the order of
-//! members in a file is free. Small jobs are done by the poller itself as long as no thread was needed yet.
+//! Jobs are independent, so several workers can encode one process with several threads at once; the order of
+//! members in a file is free. The poller itself does small jobs as long as no worker thread was needed yet.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
@@ -234,7 +234,7 @@ impl Worker {
             self.encoder.begin(&image.identity_now(), number, shared.separate_files);
             self.sealed.clear();
             member::seal(self.encoder.text(), 0, number, &mut self.sealed, &mut self.deflater);
-            // After any other error readers will tell of a gap, on a disk that is full anyway.
+            // After any other error readers will report a gap, on a disk that is full anyway.
             if let Err(DrainError::Stopped) = self.append(image, &image.file, shared) {
                 return Err(DrainError::Stopped);
             }
@@ -368,7 +368,7 @@ impl Workers {
             system::with_signals_blocked(|| std::thread::Builder::new().name("weft-drain".into()).spawn(body));
         match started {
             Ok(thread) => self.threads.push(thread),
-            // No thread to be had: the caller does the work itself.
+            // No thread could be started: the caller does the work itself.
             Err(_) if self.threads.is_empty() => {
                 while let Some(task) = lock(&self.pool.queue).tasks.pop_front() {
                     let done = do_task(&mut self.own, &task, &self.pool.shared);

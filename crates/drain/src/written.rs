@@ -1,6 +1,6 @@
-//! What is in trace files already: which members, and their statistics.
+//! The members that are already in trace files, and their statistics.
 //!
-//! Recovery asks both. A supervisor that was killed took its sums with it, but every event that it encoded is in a file.
+//! Recovery needs both. The sums of a killed supervisor are lost, but every event that it encoded is in a file.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _};
@@ -214,7 +214,7 @@ impl Sums<'_> {
         }
     }
 
-    /// What the program told of itself. One that crosses another stands as a start and an end here.
+    /// The program's own spans. A span that crosses another is a start and an end here.
     fn add_span(&mut self, event: &EventView<'_>, end: i64) {
         if event.name.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! The options of programs that were written for DFTracer: `DFTRACER_*` and the YAML file that they may name.
+//! The options of DFTracer: `DFTRACER_*` and the YAML file that they may name.
 //!
 //! A setting comes from the environment, else from the file named by `DFTRACER_CONFIGURATION`, else it has its default; either
-//! source can switch a thing on or off. Nothing here fails: what cannot be understood is told in one sentence and has
-//! its default, because a traced program must run whatever its tracer thinks of a variable.
+//! source can switch a feature on or off. Nothing here fails: an invalid value gets a one-sentence warning and
+//! the default, because a traced program must run whatever its variables hold.
 
 mod variables;
 mod yaml;
@@ -105,7 +105,7 @@ impl Options {
                     }
                 }
                 Err(error) => warnings.push(format!(
-                    "{error}; DFTracer's settings are taken from the environment alone ({})",
+                    "{error}; DFTracer's settings are taken from the environment only ({})",
                     variables::CONFIGURATION
                 )),
             }
@@ -128,7 +128,7 @@ impl Options {
         warnings: &mut Vec<String>,
     ) {
         let text = value.to_string_lossy();
-        let mut refuse = |wanted: &str| warnings.push(format!("{source}={text} is not understood; {wanted}"));
+        let mut refuse = |wanted: &str| warnings.push(format!("{source}={text} is invalid; {wanted}"));
         let switch = match setting {
             Setting::Enable => &mut self.enable,
             Setting::Compression => &mut self.compression,

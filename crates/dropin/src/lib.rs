@@ -1,4 +1,4 @@
-//! What users of DFTracer and PerfFlowAspect expect: their options, the names of their files, and what stands in them.
+//! Compatibility with DFTracer and PerfFlowAspect: their options, file names and file contents.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! Programs that were written for PerfFlowAspect: `PERFFLOW_OPTIONS`, the names of their files, and what stands in them.
+//! Compatibility with PerfFlowAspect: `PERFFLOW_OPTIONS`, file names and file contents.
 //!
-//! The options are a list `key=value:key=value`. A value that cannot be understood is told in one sentence and has its default;
+//! The options are a list `key=value:key=value`. An invalid value gets a one-sentence warning and the default;
 //! the program runs in any case, traced or not.
 
 mod events;
@@ -32,7 +32,7 @@ pub enum NamePart {
     Pid,
 }
 
-/// How a span is told.
+/// How a span is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogEvent {
     /// As a beginning and an end.
@@ -77,7 +77,7 @@ pub struct Options {
     /// `gpu-usage`: spans tell how busy NVIDIA's GPUs were and what memory of theirs was used.
     #[serde(default)]
     pub gpu_usage: bool,
-    /// `log-event`: how a span is told.
+    /// `log-event`: how a span is recorded.
     pub log_event: LogEvent,
     /// `log-format`: what the file is.
     pub log_format: LogFormat,
@@ -106,19 +106,19 @@ impl Default for Options {
 pub const KEYS: &[(&str, &str, &str, &str)] = &[
     ("name", "any text", "generic", "Name of the workflow component."),
     ("log-filename-include", "name, instance-path, hostname, pid in any order", "hostname,pid", "Parts of file names."),
-    ("log-dir", "a directory", "./", "Where files go; it is made when it is not there."),
-    ("log-enable", "True, False", "True", "False records nothing; annotated functions run as ever."),
-    ("cpu-mem-usage", "True, False", "False", "Two counter events for each span: processor time and memory."),
-    ("gpu-usage", "True, False", "False", "Weftline's own: the counters also tell of NVIDIA's GPUs, by NVML."),
+    ("log-dir", "a directory", "./", "Directory of the files; created if missing."),
+    ("log-enable", "True, False", "True", "False records nothing; annotated functions still run."),
+    ("cpu-mem-usage", "True, False", "False", "Two counter events for each span: CPU time and memory."),
+    ("gpu-usage", "True, False", "False", "Weftline's own: the counters also show NVIDIA GPUs, by NVML."),
     ("log-event", "Verbose, Compact", "Verbose", "A span is a B and an E event, or one X event."),
     ("log-format", "Array, Object", "Array", "The file is a list, or an object with a list in it."),
     (
         "log-close",
         "True, False",
         "False",
-        "Weftline's own: True ends the list, so that the file is JSON as it stands. The original leaves it open, and its scripts append ` {}]`.",
+        "Weftline's own: True closes the list, so that the file is valid JSON. The original leaves it open, and its scripts append ` {}]`.",
     ),
-    ("caliper-enable", "True, False", "False", "No effect: regions of Caliper are not made."),
+    ("caliper-enable", "True, False", "False", "No effect: Weftline makes no Caliper regions."),
 ];
 
 impl Options {
@@ -129,7 +129,7 @@ impl Options {
         for entry in text.split(':').filter(|entry| !entry.trim().is_empty()) {
             match entry.split_once('=') {
                 Some((key, value)) => options.set(key.trim(), value, &mut warnings),
-                None => warnings.push(format!("{OPTIONS_VARIABLE}: `{entry}` is no key=value and is ignored")),
+                None => warnings.push(format!("{OPTIONS_VARIABLE}: `{entry}` is not key=value and is ignored")),
             }
         }
         (options, warnings)
@@ -137,7 +137,7 @@ impl Options {
 
     fn set(&mut self, key: &str, value: &str, warnings: &mut Vec<String>) {
         let mut refuse = |wanted: &str| {
-            warnings.push(format!("{OPTIONS_VARIABLE}: {key}={value} is not understood; use {wanted}"));
+            warnings.push(format!("{OPTIONS_VARIABLE}: {key}={value} is invalid; use {wanted}"));
         };
         let is = |word: &str| value.trim().eq_ignore_ascii_case(word);
         match key {
@@ -170,7 +170,7 @@ impl Options {
             "log-format" => refuse("Array or Object"),
             "caliper-enable" if truth(value) == Some(false) => {}
             "caliper-enable" => warnings.push(format!("{OPTIONS_VARIABLE}: {key} has no effect here")),
-            _ => warnings.push(format!("{OPTIONS_VARIABLE}: `{key}` is no option and is ignored")),
+            _ => warnings.push(format!("{OPTIONS_VARIABLE}: `{key}` is not an option and is ignored")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Yes and no, as people write them.
+//! Parses booleans as users write them.
 
 /// Whether a word says yes or no; nothing when it says neither.
 pub(crate) fn truth(word: &str) -> Option<bool> {

@@ -1,4 +1,4 @@
-//! What was wrong with a trace. Reading never fails because of it: what can be read is read, and the rest is listed.
+//! Damage of a trace. Reading never fails because of damage: the reader reads what it can and lists the rest.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -118,7 +118,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// A file of garbage has as many flaws as lines; nobody reads more than this.
+    /// A file of garbage has as many flaws as lines; more than this are not listed.
     pub const LISTED: usize = 1000;
 
     /// Whether nothing was wrong.

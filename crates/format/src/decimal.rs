@@ -1,7 +1,7 @@
 //! Decimal numbers to whole nanoseconds, digit by digit.
 //!
-//! A microsecond time of today has sixteen digits before the point; a float keeps none behind it. So the digits are
-//! taken as they stand: `1794764744755824.123` µs is 1794764744755824123 ns, exactly.
+//! Today's time in microseconds has sixteen digits before the point, and a float keeps none after it. So this module
+//! reads the digits themselves: `1794764744755824.123` µs is 1794764744755824123 ns, exactly.
 
 /// Digits, and where the point is: `digits × 10^exponent`.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,8 @@
 //! | paths in arguments | `fhash` | `fhash`, `fname` in old ones | `fhash` | none | none |
 //! | strings as floats | `"NaN"`, `"Infinity"`, `"-Infinity"` | no | no | no | no |
 //!
-//! All are read by the same code; the dialect decides the last three rows and the unit of time, and tells people what
-//! they have. Where the start of a trace does not show its unit, microseconds are taken.
+//! The same code reads all of them. The dialect decides the last three rows and the unit of time, and is shown to
+//! users. If the start of a trace does not show its unit, the reader assumes microseconds.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl Dialect {
     }
 }
 
-/// Who wrote a trace, and so how its lines are to be read. Importers come in here: what they write has a dialect of its own.
+/// The tool that wrote a trace, which decides how its lines are read. Importers write a dialect of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Who wrote it.

@@ -1,4 +1,4 @@
-//! The event model: what one line of a trace says, whatever dialect it came from.
+//! The event model: the content of one line of a trace, independent of its dialect.
 //!
 //! [`crate::line`] writes it; the reader makes it.
 

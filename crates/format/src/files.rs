@@ -1,8 +1,8 @@
-//! Files of a run, opened and made so that nothing planted in the run leads elsewhere, and nobody reads them who may not.
+//! Opens and creates files of a run safely: nothing planted in the run redirects a write, and files are private unless shared.
 //!
-//! A run may have been sent by somebody, and may lie where others can write. So whoever *writes* into one goes through this module: a name that is a
-//! symlink, a device, a pipe or a second name of another file is refused, new files never replace what has their name, and temporary names
-//! cannot be guessed. What is *read* may be linked (people gather traces that way), but must be a regular file: a pipe would be waited for for
+//! A run may come from somebody else, and may be in a directory where others can write. So all code that *writes* into a run uses this module: it refuses a
+//! symlink, a device, a pipe or a hard link, new files never replace an existing name, and temporary names
+//! cannot be guessed. Files that are *read* may be symlinks (people gather traces that way), but must be regular files: reading a pipe could block for
 //! ever. New files have the mode of their directory: in a run that `weft run` made (0700) they are 0600, in one that is shared others can
 //! read them.
 
@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Files up to this length are read whatever they are made of.
 const MAY_BE_SPARSE: u64 = 64 << 20;
-/// A hole is at least so long; file systems leave smaller ones where nobody asked for any.
+/// A hole is at least this long; file systems create smaller ones by themselves.
 const HOLE: u64 = 1 << 20;
 
 /// How much of a file is there, in one piece from its start: up to its end, or to the first hole. Who writes a trace writes it to the end, so that a
@@ -67,7 +67,7 @@ pub fn data_length(file: &File) -> io::Result<u64> {
     }
     let before = rustix::fs::tell(file)?;
     let found = first_hole(file, length);
-    // Whoever reads on does so where the file stood.
+    // Later reads continue at the previous position.
     rustix::fs::seek(file, SeekFrom::Start(before))?;
     Ok(found)
 }
@@ -228,7 +228,7 @@ fn sole(file: File) -> io::Result<File> {
     let file = regular(file)?;
     match file.metadata()?.nlink() {
         0 | 1 => Ok(file),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "has a second name, so it is not written to")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "is a hard link, so it is not written to")),
     }
 }
 

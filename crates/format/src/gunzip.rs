@@ -1,9 +1,9 @@
-//! Where the members of a foreign gzip file may start, so that they can be inflated side by side.
+//! Finds where the members of a foreign gzip file may start, so that they can be inflated in parallel.
 //!
-//! Only our own members tell their size (see [`crate::member`]). In other files the start of a member can be looked for, but
-//! three bytes prove nothing: compressed data hold them by chance once in 16 MiB. So the work goes in three steps that
-//! trust nothing: [`starts`] finds places that look like a member, somebody inflates from each of them and checks sizes and
-//! sums, and [`members`] keeps those that follow each other from the start of the file to its end. A place within
+//! Only our own members state their size (see [`crate::member`]). In other files we can search for the start of a member, but
+//! three bytes prove nothing: compressed data contains them by chance once in 16 MiB. So there are three steps that
+//! trust nothing: [`starts`] finds places that look like a member, the caller inflates from each of them and checks sizes and
+//! checksums, and [`members`] keeps those that follow each other from the start of the file to its end. A place within
 //! another member is then never reached.
 
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub fn starts(bytes: &[u8]) -> impl Iterator<Item = usize> {
 
 /// Whether a writer can have made those bytes as the start of a member.
 fn is_plausible(bytes: &[u8]) -> bool {
-    // Of the other fields, RFC 1952 defines how hard the writer tried and on which system; what they mean nobody checks.
+    // RFC 1952 also defines fields for the compression level and the system; readers do not check them.
     let known = matches!(bytes, [_, _, _, _, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]);
     let block = header_len(bytes).filter(|_| known).and_then(|len| bytes.get(len));
     // Two bits tell the kind of the first block; there are three kinds.

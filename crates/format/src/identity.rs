@@ -1,9 +1,9 @@
 //! The identity line: the first object of every member, `process_name` metadata that says which process image the
-//! member belongs to. Files that stand in for another tracer's tell a process's name once, in their first member: the others begin
+//! member belongs to. Drop-in files for other tracers name a process once, in their first member; their other members begin
 //! with the same line as metadata of another name ([`AGAIN`]).
 //!
 //! Identity is (host, boot, pid namespace, pid, process start, nonce): `exec` keeps the pid and pids repeat in
-//! namespaces, the nonce is new for every image. Viewers take the line for the name of the process.
+//! namespaces, the nonce is new for every image. Viewers read the line as the name of the process.
 
 use crate::event::{Event, Phase, Value};
 use crate::hash::path_hash;

@@ -1,6 +1,6 @@
-//! A scanner for JSON as traces really hold it.
+//! A scanner for the JSON that real traces contain.
 //!
-//! It checks the grammar once and keeps slices of the text; nothing is copied or decoded before somebody asks. It is
+//! It checks the grammar once and keeps slices of the text; it copies and decodes only on demand. It is
 //! lenient where known writers are sloppy (`NaN` and `inf` as bare words, control characters within strings, leading
 //! zeros) and strict where that finds a damaged line: a string never runs over the end of its line.
 

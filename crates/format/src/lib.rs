@@ -1,4 +1,4 @@
-//! What a Weftline trace is, and how it is read and written.
+//! The trace format of Weftline, its reader and its writer.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,25 +7,25 @@
 //! | [`identity`] | the line that says which process image a member belongs to |
 //! | [`member`] | gzip members with an index in their header; torn tails |
 //! | [`members`] | files of our own members, one after the other, without threads |
-//! | [`gunzip`] | where the members of foreign gzip files may start |
+//! | [`gunzip`] | finds where the members of foreign gzip files may start |
 //! | [`reader`] | files, bytes and runs to events, in memory or as a scan |
-//! | [`source`] | where the text of a trace comes from: blocks of members or of text |
-//! | [`secrets`] | command lines without the secrets in them |
+//! | [`source`] | the input of a reader: blocks of members or of text |
+//! | [`secrets`] | masking of secrets in command lines |
 //! | [`sequences`] | whether all members of a process image are there |
 //! | [`view`] | one event of a scan, borrowed from the text |
 //! | [`quick`] | the same for whole blocks of lines, with the common arguments as columns, several times as fast |
-//! | [`dialect`] | who wrote a trace and what its lines mean |
-//! | [`names`] | which path, string or host a hash means |
-//! | [`damage`] | what was wrong with a trace |
+//! | [`dialect`] | which tool wrote a trace, and what its lines mean |
+//! | [`names`] | the path, string or host of a hash |
+//! | [`damage`] | damage of a trace |
 //! | [`text`] | JSON strings both ways, and bytes that are not UTF-8 |
 //! | [`hash`] | the fixed 64-bit hash that names paths and strings |
-//! | [`files`] | opening and making files of a run, so that nothing planted in it leads elsewhere |
+//! | [`files`] | opens and creates files of a run, safely against planted links |
 //! | [`manifest`] | `run.json` and `run.d/*.json` |
-//! | [`metrics`] | what the values of samples measure |
+//! | [`metrics`] | units and meaning of sampled values |
 //! | [`mod@unit`] | units of numbers |
 //!
-//! The crate is pure: bytes in, values out, files only where a function takes a path. It holds no `unsafe` and knows
-//! nothing of processes, clocks or columns.
+//! The crate is pure: bytes in, values out, files only where a function takes a path. It has no `unsafe` code and does not
+//! deal with processes, clocks or columns.
 #![forbid(unsafe_code)]
 
 pub mod damage;

@@ -14,8 +14,8 @@
 //!
 //! **Time.** `ts` is the start and `dur` the distance of the ends, each end floored to whole microseconds, because
 //! viewers keep no more of an absolute time, and two neighbours floored alike can touch but never overlap. `ns` holds
-//! what was cut off, `(start % 1000) * 1000 + end % 1000`, and is left out when zero. Its reader is in this crate. It stands
-//! beside `ts`, since both change from line to line while `dur` often does not: 13.7 bytes per event, 14.3 behind `dur`.
+//! the remainders, `(start % 1000) * 1000 + end % 1000`, and is left out when zero. It is placed
+//! after `ts`, since both change from line to line while `dur` often does not: 13.7 bytes per event, and 14.3 if it followed `dur`.
 //!
 //! **Floats.** JSON has no NaN: the strings `"NaN"`, `"Infinity"` and `"-Infinity"` stand for them, and text that
 //! happens to be one of these is written with its first letter escaped, so that both come back as what they were.
@@ -190,7 +190,7 @@ impl LineBuf {
         self.start(name, cat, b's', pid, tid, Some(id), Time::At(at_ns))
     }
 
-    /// A stop on its way.
+    /// A step on its way.
     pub fn flow_step(&mut self, name: &str, cat: &str, pid: u32, tid: u32, at_ns: i64, id: u64) -> &mut LineBuf {
         self.start(name, cat, b't', pid, tid, Some(id), Time::At(at_ns))
     }

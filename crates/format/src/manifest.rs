@@ -1,9 +1,9 @@
-//! The run manifest: what is known of a run besides its events.
+//! The run manifest: facts about a run besides its events.
 //!
-//! `run.json` is made once, by whoever starts the run, and never rewritten. Every supervisor and collector owns one file
+//! `run.json` is written once, by the process that starts the run, and never rewritten. Every supervisor and collector owns one file
 //! `run.d/<host>-<pid>-<start>.json` and replaces it as a whole (temporary file, then rename), so no reader ever sees
-//! half of one and no two writers share one; readers merge. Unknown fields are ignored and missing ones take their
-//! default, so that old and new versions read each other. Texts are held as [`crate::text`] tells.
+//! half of one and no two writers share one; readers merge. Unknown fields are ignored and missing ones get their
+//! default, so that old and new versions can read each other's files. [`crate::text`] describes how strings are stored.
 
 mod records;
 mod sums;

@@ -1,4 +1,4 @@
-//! Gzip members that carry their own index, and what is left of a file whose writer was killed.
+//! Gzip members with an index in their header, and the recovery of a file after its writer was killed.
 //!
 //! A trace file is a sequence of members, each of about 1 MiB of whole lines and each a complete gzip file of its own.
 //! Their header has an extra field, which every gzip reader skips:
@@ -15,9 +15,9 @@
 //! | 32–39 | sequence number of the member within its process image |
 //!
 //! All numbers are little-endian. With the size a reader splits a file without inflating it; with the sequence number
-//! recovery knows what was already written. A writer that dies leaves a torn last member, whose size points beyond the
-//! end of the file (or, after a crash of the machine, whose checksum is wrong): [`inspect_tail`] finds where the good
-//! part ends, and [`cut_tail`] cuts there before anything is appended.
+//! recovery knows what was already written. A writer that dies leaves a torn last member: its size points beyond the
+//! end of the file or, after a crash of the machine, its checksum is wrong. [`inspect_tail`] finds where the good
+//! part ends, and [`cut_tail`] truncates the file there before anything is appended.
 
 use std::fs::File;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) const MEMBER_START: &[u8] = &MAGIC;
 /// The compressor of members, reusable.
 pub use crate::deflate::LineDeflater as Deflater;
 
-/// What a member says of itself.
+/// The header fields of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberHeader {
     /// Size of the whole member in bytes.
@@ -69,7 +69,7 @@ pub struct MemberHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// They are the beginning of one.
-    #[error("the header is cut")]
+    #[error("the header is truncated")]
     Short,
     /// They are something else: a plain gzip member, or no gzip at all.
     #[error("not a Weftline member")]
@@ -86,10 +86,10 @@ pub enum InflateError {
     #[error(transparent)]
     Header(#[from] HeaderError),
     /// The member is shorter than it says.
-    #[error("the member is cut")]
+    #[error("the member is truncated")]
     Cut,
     /// The compressed data make no sense.
-    #[error("the compressed data are damaged")]
+    #[error("the compressed data is damaged")]
     Deflate,
     /// The text is not the one that was written.
     #[error("the checksum is wrong")]
@@ -163,7 +163,7 @@ pub fn inflate_member(member: &[u8]) -> Result<Vec<u8>, InflateError> {
     Ok(text)
 }
 
-/// What can be had of a member whose end is missing: text up to where the data stop.
+/// The readable text of a member with a missing end.
 pub fn inflate_torn(member: &[u8]) -> Vec<u8> {
     let data = member.get(HEADER_LEN..).unwrap_or_default();
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! A trace file of our own, member by member, on the calling thread: what a program uses that finishes its own trace. The [`reader`](crate::reader)
+//! Reads a trace file of ours member by member on the calling thread, for programs that finish their own trace. The [`reader`](crate::reader)
 //! uses threads, which a traced process must not have.
 
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! What the values of samples measure: the one table of them. `weft collect` writes counters of these categories, names and keys; reports, SQL and
-//! Python look here what a value is. A test of `collect` holds its samplers to the table.
+//! The table of sampled values: category, name, key, unit and kind. `weft collect` writes counters from this table; reports, SQL and
+//! Python look up here what a value measures. A test of `collect` checks its samplers against the table.
 
 use crate::unit::Unit;
 

@@ -1,4 +1,4 @@
-//! Which path, string or host a hash means.
+//! Resolves hashes to paths, strings and hosts.
 
 use std::collections::HashMap;
 

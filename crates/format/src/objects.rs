@@ -1,11 +1,11 @@
-//! Splits a text into events, whatever stands between them.
+//! Splits text into events, with any separators.
 //!
 //! All dialects are lists of objects; they differ in brackets, commas, line ends and in what surrounds the list. So the
-//! splitter takes brackets, commas and space between objects as nothing, and needs no mode: `[`, `]`, several lists
-//! in a row, a missing or a trailing comma, events that share a line or span several all read the same. A header
+//! splitter skips brackets, commas and space between objects, and needs no mode: it handles `[`, `]`, several lists
+//! in a row, a missing or a trailing comma, several events on a line and events over several lines alike. A header
 //! `{…,"traceEvents":[` is recognised when that key comes; what follows the list are key-value pairs.
 //!
-//! After damage it goes on at the next event of the same line if there is one that is whole, else at the next line.
+//! After damage it continues at the next complete event of the same line, or else at the next line.
 
 use crate::damage::What;
 use crate::dialect::Reading;

@@ -1,11 +1,11 @@
 //! A scan of whole blocks of lines into [`Record`]s: what an index stores, several times as fast as [`crate::view`].
 //!
-//! Two ways lead to a record. The checked one takes what [`crate::objects`] finds, whatever form it has. The fast one
-//! (`fast`) follows shapes of lines that the checked one has seen before (`shapes`), and gives up at the first byte
-//! that is not as expected; that event then goes the checked way, and its shape is learned. Nothing but the place in the
-//! text connects one event with the next, so events of both kinds can follow each other in any order.
+//! There are two paths. The checked path accepts every event that [`crate::objects`] finds. The fast path
+//! (`fast`) follows line shapes that the checked path has seen before (`shapes`), and gives up at the first unexpected
+//! byte; that event then takes the checked path, which learns its shape. Only the position in the
+//! text connects one event with the next, so the two paths can alternate in any order.
 //!
-//! What a record does not keep in a field of its own it keeps as text, so that [`rebuild()`] can make the line again.
+//! A record keeps all other fields as text, so that [`rebuild()`] can rebuild the line.
 
 mod checked;
 mod fast;
@@ -47,7 +47,7 @@ pub struct Record<'a> {
     pub tid: i64,
     /// When it began, or happened, in ns.
     pub start_ns: Option<i64>,
-    /// How long it took, in ns; nothing where nobody knows when.
+    /// Its duration in ns; nothing if it has no usable time.
     pub dur_ns: Option<i64>,
     /// A top-level `id` that is an integer; any other is in `extra`.
     pub id: Option<i64>,
@@ -144,7 +144,7 @@ pub enum Aside<'a> {
 }
 
 /// Why an event's time cannot be used.
-pub(crate) const NO_TIME: &str = "ts is missing, no number, or too large";
+pub(crate) const NO_TIME: &str = "ts is missing, not a number, or too large";
 
 /// Integers that a caller never looks at. They are checked but not worked out; a record may have them or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Quick {
         Quick { reading, careful: true, ..Quick::default() }
     }
 
-    /// From now on does not work out what nobody looks at.
+    /// From now on skips fields that the caller does not need.
     pub fn set_unread(&mut self, unread: Unread) {
         self.unread = unread;
     }

@@ -1,9 +1,9 @@
-//! Command lines without the secrets in them, before they are kept anywhere: manifests, trace files and samples have the masked form alone.
+//! Masks secrets in command lines before they are stored: manifests, trace files and samples hold only the masked form.
 //!
-//! Masked are, as [`MASK`]: what follows or is joined by `=` to an option whose name ends in one of [`OPTIONS`] (`--db-password X`, `-token=X`); the value of
+//! [`MASK`] replaces: the next word or the value after `=` of an option with a name that ends in one of [`OPTIONS`] (`--db-password X`, `-token=X`); the value of
 //! `NAME=value` whose name ends in one of [`NAMES`]; user and password of an address (`https://user:pass@host`); `-pX` of MySQL's programs; `-u X`
 //! of curl; what stands behind `Authorization:`, or behind a header whose name ends as above. A word with spaces, such as the script of `sh -c`,
-//! is looked at part by part. The environment is never kept. Who trusts none of this keeps no arguments at all: [`Arguments::Omitted`].
+//! is checked part by part. The environment is never stored. [`Arguments::Omitted`] stores no arguments at all.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub fn masked(words: impl IntoIterator<Item = String>) -> Vec<String> {
     words.into_iter().map(|word| state.word(&word)).collect()
 }
 
-/// What the parts so far tell of the next one.
+/// What the parts so far imply for the next one.
 #[derive(Default)]
 struct State {
     hide_next: bool,

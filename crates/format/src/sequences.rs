@@ -1,4 +1,4 @@
-//! Whether all members of a process image are there, by the numbers that they carry.
+//! Checks by sequence numbers that all members of a process image are present.
 
 use std::collections::BTreeMap;
 

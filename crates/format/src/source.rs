@@ -1,8 +1,8 @@
-//! Where the text of a trace comes from: plain files, gzip files of any making, and our members.
+//! The input of a reader: plain files, any gzip files, and our members.
 //!
 //! A [`Source`] hands out blocks of bounded size in the order of the file: batches of our members, still compressed so
-//! that they can be inflated side by side, or stretches of text. Foreign gzip is inflated here, in one go over all its
-//! members, because only ours tell where they end.
+//! that they can be inflated in parallel, or pieces of text. Foreign gzip is inflated here, sequentially over all its
+//! members, because only our members state where they end.
 
 use std::fs::File;
 use std::io;
@@ -85,7 +85,7 @@ impl Input for OpenFile {
 pub fn hole_in<I: Input + ?Sized>(input: &I) -> Damage {
     let mut damage = Damage::default();
     if input.hole() > 0 {
-        let note = "a hole in the file: nothing was ever written there";
+        let note = "a hole in the file that was never written";
         damage.add(Place::File(input.size()), What::BadLine, input.hole(), note);
     }
     damage
@@ -95,7 +95,7 @@ pub fn hole_in<I: Input + ?Sized>(input: &I) -> Damage {
 pub struct Packed {
     /// Where it starts in the file.
     pub at: u64,
-    /// What it says of itself.
+    /// Its header.
     pub header: MemberHeader,
     /// All of it.
     pub bytes: Vec<u8>,
@@ -178,7 +178,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         self.gzip
     }
 
-    /// Goes on at a place where something of the file begins anew: a member, a line of plain text.
+    /// Continues at a place where a new unit of the file begins: a member, a line of plain text.
     pub fn skip_to(&mut self, at: u64) {
         self.at = at;
     }
@@ -266,14 +266,14 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
                 Err(HeaderError::Foreign) => break,
                 Err(HeaderError::Short) => {
                     let lost = self.remaining();
-                    self.damage.add(Place::File(at), What::TornMember, lost, "its header is cut");
+                    self.damage.add(Place::File(at), What::TornMember, lost, "its header is truncated");
                     self.at += lost;
                     break;
                 }
                 Err(HeaderError::BadSize(size)) => {
                     self.at += HEADER_LEN as u64;
                     self.at = self.find(MEMBER_START)?.unwrap_or(self.input.size());
-                    let note = format!("a member of {size} bytes cannot be");
+                    let note = format!("a member cannot have {size} bytes");
                     self.damage.add(Place::File(at), What::BadGzip, self.at - at, note);
                     continue;
                 }
@@ -384,7 +384,7 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
                 self.at = at.max(member.started + 1);
                 self.at = self.find(&[0x1f, 0x8b, 8])?.unwrap_or(self.input.size());
                 let lost = self.at - member.started;
-                self.damage.add(Place::File(member.started), What::BadGzip, lost, "its data are damaged");
+                self.damage.add(Place::File(member.started), What::BadGzip, lost, "its data is damaged");
             }
         }
         Ok(())
@@ -396,14 +396,14 @@ impl<'i, I: Input + ?Sized> Source<'i, I> {
         let place = Place::File(member.started);
         let Some([a, b, c, d, e, f, g, h]) = trailer else {
             self.at = self.input.size();
-            self.damage.add(place, What::TornMember, 0, "its checksum is cut off, its text is all there");
+            self.damage.add(place, What::TornMember, 0, "its checksum is missing, its text is complete");
             return Ok(());
         };
         self.at += 8;
         let same_sum = u32::from_le_bytes([a, b, c, d]) == member.crc.sum();
         let same_len = u32::from_le_bytes([e, f, g, h]) == member.crc.amount();
         if !same_sum || !same_len {
-            self.damage.add(place, What::BadGzip, 0, "its checksum is wrong, its text may be");
+            self.damage.add(place, What::BadGzip, 0, "its checksum is wrong, and its text may be wrong");
         }
         Ok(())
     }

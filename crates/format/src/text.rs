@@ -1,6 +1,6 @@
-//! JSON strings both ways, and how bytes that are not UTF-8 travel in them.
+//! Encodes and decodes JSON strings, including bytes that are not UTF-8.
 //!
-//! A path is bytes; JSON and [`String`] are Unicode. The bridge, which loses nothing:
+//! A path is bytes; JSON and [`String`] are Unicode. This lossless mapping connects them:
 //!
 //! | bytes of a path | in the file | in a [`String`] of this crate |
 //! |---|---|---|

@@ -1,5 +1,5 @@
-//! Work on the items of a list side by side, on threads that are gone when it is done: no pool stays behind in a process that only wanted to read a
-//! trace, and a library that reads on the calling thread alone does not carry one.
+//! Processes a list in parallel, on threads that end with the work: no pool stays behind in a process that only reads a
+//! trace, and a library that reads on the calling thread alone does not link one.
 
 use std::num::NonZero;
 use std::sync::OnceLock;

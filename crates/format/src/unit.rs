@@ -1,4 +1,4 @@
-//! What a number measures. Columns and samples say it; nothing is guessed from names, and how it is printed is `weftline_analysis::units`' business.
+//! Units of numbers. Columns and samples state their unit; it is never guessed from names. `weftline_analysis::units` formats numbers.
 
 /// What a number measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,7 +1,7 @@
-//! One event as it stands in the text: borrowed, decoded on demand.
+//! One event borrowed from the text and decoded on demand.
 //!
-//! [`EventView`] is what a scan hands out. Its fixed fields are read; arguments and unknown fields stay text until
-//! somebody asks. [`EventView::to_event`] makes the owned [`Event`].
+//! A scan yields [`EventView`]s. Their fixed fields are decoded; arguments and unknown fields stay text until they are
+//! requested. [`EventView::to_event`] makes the owned [`Event`].
 
 use std::borrow::Cow;
 

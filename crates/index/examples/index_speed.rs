@@ -1,4 +1,4 @@
-//! What the index costs without the kernels above it: `index_speed WHAT RUN…`, under callgrind or `time`.
+//! Measures the index without the analysis above it: `index_speed WHAT RUN…`, under callgrind or `time`.
 //!
 //! `cold` builds the index anew; `scan` reads the columns of a report from it, `window` those of one hundredth of the run's time; `pairs` reads the columns of
 //! a grouping by category and name from the traces themselves.

@@ -1,7 +1,7 @@
-//! What an index covers, and whether that is still true.
+//! The trace files that an index covers, and whether they are unchanged.
 //!
-//! `index.json` is the commit point: it is written beside its final name and renamed, so that a crash or two builders at once leave a
-//! good index or none. It lists parts and, for each, the trace files in it with their size, time, inode and a mark of their content.
+//! `index.json` is the commit point: it is written under a temporary name and renamed, so that a crash or two concurrent builders leave a
+//! good index or none. It lists parts and, for each, the trace files in it with their size, time, inode and a fingerprint of their content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use weftline_format::hash::path_hash;
 use crate::pipeline::FileInfo;
 use crate::{IndexError, Result};
 
-/// Version of everything in an index directory; others are built anew.
+/// Version of everything in an index directory; indexes of other versions are rebuilt.
 pub const FORMAT: u32 = 5;
 pub(crate) const FILE: &str = "index.json";
 /// Flaws of a file that are kept in words.
@@ -117,7 +117,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What the system says of a file; zeros where it says nothing.
+/// The file system's facts about a file; zeros if it has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub size: u64,

@@ -1,4 +1,4 @@
-//! What the ids in a batch mean.
+//! The dictionary of a run: names, categories, paths and processes by id.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
@@ -140,7 +140,7 @@ fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
     &text[start as usize..*end as usize]
 }
 
-/// A process as the trace tells of it. Only `pid` is always there.
+/// A process as the trace describes it. Only `pid` is always present.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Process {
@@ -152,13 +152,13 @@ pub struct Process {
     /// Its host; empty where the trace does not tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub host: String,
-    /// The trace file that tells of it, where nothing names its host: equal pids of two such files are two processes.
+    /// The trace file of the process, if nothing names its host: equal pids in two such files are two processes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Its namespace of pids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pidns: Option<u64>,
-    /// What tells this image from others with the same pid.
+    /// Distinguishes this image from others with the same pid.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub nonce: String,
     /// The kernel's boot id.
@@ -188,7 +188,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Where its pid has a meaning: its host, or else the file that tells of it.
+    /// The scope of its pid: its host, or else its trace file.
     fn place(&self) -> &str {
         [&self.host, &self.hhash, &self.file].into_iter().find(|place| !place.is_empty()).map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with an index. Damage of the traces themselves is data, not an error: see [`crate::catalog`].
+//! Errors of an index. Damage of the traces themselves is data, not an error: see [`crate::catalog`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub enum IndexError {
         why: String,
     },
     /// The index cannot be read, and could not be built again either.
-    #[error("{}: the index is damaged ({why}) and could not be built again meanwhile; ask again, or read the traces with --no-index", path.display())]
+    #[error("{}: the index is damaged ({why}) and could not be rebuilt; try again, or read the traces with --no-index", path.display())]
     Damaged {
         /// The file of the index.
         path: PathBuf,

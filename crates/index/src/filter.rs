@@ -1,6 +1,6 @@
-//! Which events a question needs.
+//! Selects the events that a query needs.
 //!
-//! A filter is looked at twice: row groups in which nothing can match are not read, and of the others only matching rows are handed on.
+//! A filter is applied twice: row groups in which nothing can match are not read, and of the others only matching rows are passed on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl Compiled {
             && (self.no_file && group.no_file || wanted(&self.files, &group.files, &|id| map.file(id)))
     }
 
-    /// Whether every row of a row group matches, as far as that is easily told.
+    /// Whether every row of a row group matches, if that is cheap to decide.
     pub(crate) fn is_empty(&self) -> bool {
         !self.timed
             && self.phases.is_none()

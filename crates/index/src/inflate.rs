@@ -1,9 +1,9 @@
-//! Inflates one gzip member that lies in memory, with libdeflate.
+//! Inflates one gzip member in memory, with libdeflate.
 //!
-//! libdeflate is a third faster than zlib-rs but wants a whole member and room for its whole text, which is the same for all members of a
-//! thread: fresh memory would be cleared for each, and that cost 7 % of a scan. So a foreign member whose text is longer than [`LIMIT`] is
-//! refused, and the caller streams it through `weftline_format` instead. libdeflate also does not tell where a member ends; of a foreign one
-//! that is found by its own trailer, ours say it.
+//! libdeflate is a third faster than zlib-rs but needs a whole member and a buffer for its whole text. A thread reuses one buffer for all
+//! members: clearing fresh memory for each cost 7 % of a scan. So a foreign member with more text than [`LIMIT`] is
+//! refused, and the caller streams it through `weftline_format` instead. libdeflate also does not report where a member ends; a foreign
+//! member's trailer shows it, and ours state their size.
 
 use libdeflater::{DecompressionError, Decompressor};
 use thiserror::Error;
@@ -12,7 +12,7 @@ use weftline_format::member::{InflateError, TRAILER_LEN, inflate_member, parse_h
 
 /// Text that is held at once, at most.
 pub const LIMIT: usize = 64 << 20;
-/// Room for the first member's text, where nothing tells more.
+/// Buffer for the first member's text, if its size is unknown.
 const FIRST_ROOM: usize = 1 << 20;
 /// Nothing in deflate's format stands for more bytes than this.
 const MAX_RATIO: usize = 1032;
@@ -23,10 +23,10 @@ const MAX_TRIES: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Why {
     /// There is no gzip member, it is cut, or its size or sum is wrong.
-    #[error("not a whole gzip member")]
+    #[error("an incomplete gzip member")]
     Bad,
     /// Its text is longer than [`LIMIT`].
-    #[error("a gzip member of more than {} MiB of text", LIMIT >> 20)]
+    #[error("a gzip member with more than {} MiB of text", LIMIT >> 20)]
     TooLong,
 }
 
@@ -62,12 +62,12 @@ pub fn member<'r>(bytes: &[u8], room: &'r mut Vec<u8>, inflater: &mut Inflater) 
     Ok((end, &room[..len]))
 }
 
-/// The text of a member of ours, checked. It lies at the start of `room`.
+/// The checked text of a member of ours, at the start of `room`.
 pub fn own_member<'r>(member: &[u8], room: &'r mut Vec<u8>, inflater: &mut Inflater) -> Result<&'r [u8], InflateError> {
     if let Some(len) = inflater.inflate_own(member, room) {
         return Ok(&room[..len]);
     }
-    // Too long for the room, or damaged: this one tells why.
+    // Too long for the buffer, or damaged: this call finds out why.
     *room = inflate_member(member)?;
     Ok(room)
 }
@@ -91,7 +91,7 @@ impl Inflater {
         (inflated == len && libdeflater::crc32(&room[..len]) == sum).then_some(len)
     }
 
-    /// Inflates, with more room until it is enough, and tells the length of the text.
+    /// Inflates, with a larger buffer until it is enough, and returns the length of the text.
     fn inflate(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> Result<usize, Why> {
         let data = bytes.get(header_len(bytes).ok_or(Why::Bad)?..).ok_or(Why::Bad)?;
         // Where the bytes end with the member, they end with its size.

@@ -1,4 +1,4 @@
-//! What the user named becomes trace files, and the place of their index.
+//! Resolves what the user named to trace files and the place of their index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -35,7 +35,7 @@ impl TraceSet {
         self.base.join(file)
     }
 
-    /// Where its index lies when it lies beside the traces.
+    /// The place of its index beside the traces.
     pub fn beside(&self) -> PathBuf {
         self.base.join(DIRECTORY).join(&self.index)
     }
@@ -54,7 +54,7 @@ impl TraceSet {
         files::is_own(&self.base)
     }
 
-    /// Where it lies when the traces' directory cannot be written.
+    /// The place of its index if the traces' directory cannot be written.
     pub fn in_cache(&self) -> Option<PathBuf> {
         let whole = fs::canonicalize(&self.base).unwrap_or_else(|_| self.base.clone());
         let hash = path_hash(whole.as_os_str().as_encoded_bytes());
@@ -113,7 +113,7 @@ fn in_directory(directory: &Path, groups: &[String]) -> Result<Vec<TraceSet>> {
     }
     let mut files = Vec::new();
     collect(directory, Path::new(""), DEPTH, &mut BTreeSet::new(), &mut files)?;
-    // A run that recorded nothing is a run all the same.
+    // A run that recorded nothing is still a run.
     if files.is_empty() && !is_run(directory) {
         return Err(IndexError::NoTraces { path: directory.to_owned() });
     }
@@ -163,7 +163,7 @@ fn collect(
     let look_below = files.len() == before && depth > 0;
     for (directory, is_trace) in directories {
         if look_below {
-            // One that nobody may look into does not hide those beside it.
+            // An unreadable directory does not hide those beside it.
             match collect(base, &directory, depth - 1, seen, files) {
                 Err(IndexError::Io { .. }) => others.push(directory),
                 other => other?,
@@ -237,7 +237,7 @@ fn walk(directory: &Path, depth: usize, each: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Files that were named themselves: their index lies beside the first one.
+/// Files that were named themselves: their index is beside the first one.
 fn set_of_files(files: &[PathBuf]) -> TraceSet {
     let parent = |path: &Path| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -1,4 +1,4 @@
-//! The original lines again, from the index: equal as JSON. Lines that define hashes are not among them; the dictionary has those.
+//! Rebuilds the original lines from the index, equal as JSON. Lines that define hashes are left out; the dictionary has those.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Run {
             let path = self.sets().first().map(|set| set.base.clone()).unwrap_or_default();
             return Err(IndexError::Io {
                 path,
-                source: std::io::Error::other("lines are made from an index; open it with one"),
+                source: std::io::Error::other("lines need an index; open the run with one"),
             });
         };
         let columns: Vec<Column> = Column::all().collect();

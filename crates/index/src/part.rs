@@ -1,20 +1,20 @@
-//! A part: the rows of some trace files in one file, and beside it the strings that its ids mean.
+//! A part: the rows of some trace files in one file, and beside it the strings of its ids.
 //!
 //! ```text
-//! NAME.rows      row groups; each is the chunks of its columns, one behind the other; each chunk is pages of 8 Ki rows (`page`).
-//!                Its end (`directory`) says what is in the groups ([`Meta`]), where each page is and what its sum is (`seal`)
-//! NAME.strings   names, categories, hashes in the order of their ids, and what hashes mean (`strings`)
+//! NAME.rows      row groups; each is the chunks of its columns, one after the other; each chunk is pages of 8 Ki rows (`page`).
+//!                Its end (`directory`) has the content of the groups ([`Meta`]), and place and checksum of each page (`seal`)
+//! NAME.strings   names, categories, hashes in the order of their ids, and the strings of hashes (`strings`)
 //! ```
 //!
 //! **Order.** Rows are in the order of the trace where that is nearly the order of time, as it is in one large file: our recorder drains threads in turn,
-//! foreign tracers write as calls end. A page of 8 Ki rows then covers a narrow stretch of time, its group says which, and a window reads those
-//! pages alone. A group of several processes' files, or of a file in another order, has pages that cover nearly all of its time; its rows are sorted by their start
-//! (`order`). The order of time runs across processes, not within each: a window is asked for all of them, and few have a page to themselves.
+//! foreign tracers write as calls end. A page of 8 Ki rows then covers a short time range, which its group states, and a window reads only
+//! those pages. In a group of several processes' files, or of a file in another order, each page would cover nearly all of the time, so its rows are sorted by their start
+//! (`order`). Rows are sorted across processes, not within each: a window covers all processes, and few fill a page alone.
 //!
 //! **Not Parquet.** It was, up to version 1. Writing it took 3,200 of the 7,410 instructions that an event of an own run cost (callgrind), and still 2,800 without its
-//! dictionaries, which are useless for ids that are dense already; pages of our own take 1,200 and have sums; names, categories and threads, which zstd
-//! does not pack here, make them 10 % larger and a fifth faster to read. Nobody else reads these
-//! files: `weft query --format parquet` is for others.
+//! dictionaries, which are useless for ids that are dense already; pages of our own take 1,200 and have checksums; names, categories and threads, which are not
+//! compressed by zstd here, make them 10 % larger and a fifth faster to read. No other program reads these
+//! files: use `weft query --format parquet` for that.
 
 mod bounds;
 mod directory;
@@ -83,7 +83,7 @@ impl GroupMeta {
     }
 }
 
-/// What a part says of itself.
+/// The metadata of a part.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub groups: Vec<GroupMeta>,
@@ -98,7 +98,7 @@ pub(crate) fn columns(rows: Rows, maps: &Maps, wanted: Wanted) -> (Columns, Grou
         UInt32Array::from(ids)
     };
     let Rows { phase, ts, dur, name, cat, process, tid, file, second_file, id, integers, rest, extra, marks } = rows;
-    // What nobody wants is a column without rows.
+    // A column that is not requested has no rows.
     let of = |wanted: bool| if wanted { count } else { 0 };
     let (ts, dur) = (ts.finish(of(wanted.ts)), dur.finish(of(wanted.dur)));
     let (name, cat, process) = (mapped(name, &maps.names), mapped(cat, &maps.cats), mapped(process, &maps.processes));

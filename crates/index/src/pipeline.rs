@@ -1,7 +1,7 @@
-//! Gives tasks to threads and joins what they make of them, in the order of the files.
+//! Gives tasks to threads and joins their results in the order of the files.
 //!
-//! Each thread has a [`Collector`] with ids of its own. When it has a row group, it waits for its task's turn, exchanges the ids for
-//! common ones, and then hands the columns on without holding anybody up. So the ids, like everything else, depend on the files alone and
+//! Each thread has a [`Collector`] with local ids. Tasks commit in order: when a thread has a row group, it waits for its task's turn, remaps local ids to
+//! global ids, and then passes the columns on without blocking others. So the ids, like everything else, depend only on the files and
 //! not on which thread was faster.
 
 mod tables;
@@ -72,7 +72,7 @@ struct State {
     files: Vec<FileInfo>,
     stitching: work::Stitching,
     error: Option<IndexError>,
-    /// What a worker panicked with: nobody waits for its task then.
+    /// The payload of a worker's panic: then no thread waits for its task.
     panic: Option<Box<dyn Any + Send>>,
 }
 

@@ -1,4 +1,4 @@
-//! How long work tells how far it is. The command line draws a bar, notebooks theirs; by default nobody listens.
+//! Progress reports of long work. The command line and notebooks draw a bar; by default nothing is reported.
 
 /// Somebody who wants to know.
 pub trait Progress: Sync + Send {
@@ -10,7 +10,7 @@ pub trait Progress: Sync + Send {
     fn end(&self);
 }
 
-/// Tells nobody.
+/// Reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

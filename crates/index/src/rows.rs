@@ -1,4 +1,4 @@
-//! The columns of events while they are collected: one collector per thread, with ids of its own until its rows are handed on.
+//! Collects the columns of events: one collector per thread, with local ids until its rows are committed.
 
 mod columns;
 mod file_keys;
@@ -102,7 +102,7 @@ pub(crate) struct Wanted {
     pub id: bool,
     pub rest: bool,
     pub extra: bool,
-    /// What a row group says of itself, and the marks of its rows.
+    /// The metadata of a row group, and the marks of its rows.
     pub meta: bool,
 }
 
@@ -216,7 +216,7 @@ impl Collector {
         self.pairs.begin_file(number);
     }
 
-    /// What the header of a file, or what stands behind its list of events, says of the whole file.
+    /// Facts about the whole file, from its header or from the fields after its list of events.
     pub(crate) fn aside(&mut self, key: &str, value: &Value) {
         if key == "distributedInfo" {
             self.process_table.rank_of_file(value);
@@ -265,7 +265,7 @@ impl Collector {
         if let Some(hash) = record.fhash.filter(|_| wanted.file) {
             rows.file.set(row, self.files.key(hash));
         }
-        // Whoever asks for files needs to know them all.
+        // A caller that needs files needs all of them.
         if (wanted.file || wanted.second_file) && record.rest.contains(SECOND_FILE) {
             self.second_file(record, row);
         }
@@ -378,7 +378,7 @@ impl Collector {
         }
     }
 
-    /// Takes back the memory of columns that nobody needs any more, for the next rows: fresh memory costs more than filling it.
+    /// Reuses the memory of columns that are no longer needed, for the next rows: fresh memory costs more than filling it.
     pub(crate) fn reuse(&mut self, columns: Columns) {
         if self.rows.len() == 0 {
             self.rows = Rows::in_memory_of(columns);
@@ -397,7 +397,7 @@ impl Collector {
     }
 }
 
-/// What a row's marks say of its line.
+/// The meaning of a row's marks.
 fn marks_of(record: &Record<'_>) -> u16 {
     let mut marks = u16::from(record.form.bits()) << mark::FORM | if record.has_args { mark::ARGS } else { 0 };
     if record.fhash_is_number {

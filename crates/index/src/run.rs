@@ -1,4 +1,4 @@
-//! An opened run: its trace files, their index, and what their ids mean.
+//! An opened run: its trace files, their index, and the dictionary of its ids.
 
 mod build;
 mod empty;
@@ -31,7 +31,7 @@ pub struct OpenOptions {
     pub groups: Vec<String>,
     /// Threads; by default one per processor.
     pub threads: Option<usize>,
-    /// Who is told how far long work is.
+    /// Receives progress reports of long work.
     pub progress: Arc<dyn Progress>,
 }
 
@@ -128,7 +128,7 @@ fn is_of_index(sets: &[TraceSet], error: &IndexError) -> bool {
 
 impl Run {
     /// Opens what was named: directories, files, globs. Builds or completes the index; where that cannot be written, the run is read without one
-    /// ([`Run::refused`] tells why).
+    /// ([`Run::refused`] says why).
     pub fn open(named: &[PathBuf], options: &OpenOptions) -> Result<Run> {
         let sets = input::resolve(named, &options.groups)?;
         let threads = options.threads.unwrap_or_else(pipeline::threads).max(1);
@@ -308,7 +308,7 @@ impl Run {
         }
     }
 
-    /// Removes the index of what was named, wherever it lies. How many there were.
+    /// Removes the indexes of the named runs and returns their number.
     pub fn remove_index(named: &[PathBuf], groups: &[String]) -> Result<usize> {
         let mut removed = 0;
         for set in input::resolve(named, groups)? {

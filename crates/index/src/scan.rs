@@ -1,11 +1,11 @@
-//! All events that a question needs, in batches.
+//! Yields all events that a query needs, in batches.
 //!
-//! [`Run::scan`] folds them side by side, one state per thread: for sums that do not mind the order. [`Run::scan_in_order`] hands them over
+//! [`Run::scan`] folds them in parallel, one state per thread, for sums that do not depend on the order. [`Run::scan_in_order`] yields them
 //! in the order of the files, which within a process is nearly that of time. [`Run::pull`] lets an engine read row group by row group.
-//! Of a row group with a match only those pages are read whose time range meets the window.
+//! In a row group with a match, only the pages that overlap the window are read.
 //!
-//! A page whose sum is wrong must not cost the answer: the index is built again ([`Run::heal`]). Rows that were handed on cannot be taken back, so
-//! the sums of all pages that a question needs are compared before its first row is: at some 10 GB/s, a hundredth of what the rows take.
+//! A page with a wrong checksum must not fail the query: the index is rebuilt ([`Run::heal`]). Rows that were passed on cannot be taken back, so
+//! the checksums of all pages that a query needs are verified before its first row: at some 10 GB/s, a hundredth of the time for the rows.
 
 mod pull;
 

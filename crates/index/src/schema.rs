@@ -1,4 +1,4 @@
-//! The one schema of events: what every column is called, what it holds and measures, and which stored columns it is made of.
+//! The one schema of events: the name, meaning and unit of every column, and the stored columns that it is made of.
 //!
 //! SQL's tables, Python's `events`, conditions of `--where` and `docs/schema.md` take their columns from here. [`column`](column()) finds a
 //! column at compile time: a name that does not exist does not compile. Names that users give go through [`find`].
@@ -91,7 +91,7 @@ pub struct EventColumn {
 }
 
 impl EventColumn {
-    /// The same in a table of which every row has a value, where it means this.
+    /// The same column in a table where every row has a value, with this meaning.
     #[must_use]
     pub const fn always(self, about: &'static str) -> EventColumn {
         EventColumn { nullable: false, about, ..self }
@@ -123,14 +123,14 @@ pub const EVENTS: [EventColumn; 26] = [
         "ts_ns",
         ColumnKind::Integer,
         Unit::Nanoseconds,
-        "start, or the time it happened, nanoseconds since 1970; null where the line has no time",
+        "start or instant, nanoseconds since 1970; null if the line has no time",
         Source::Stored(Column::Ts),
     ),
     maybe(
         "dur_ns",
         ColumnKind::Integer,
         Unit::Nanoseconds,
-        "duration in nanoseconds; a `B` has the one that its `E` gives it",
+        "duration in nanoseconds; a `B` event has the duration up to its `E`",
         Source::Stored(Column::Dur),
     ),
     always("name", ColumnKind::Word, Unit::Number, "what happened: the call, the function, the counter", Source::Name),
@@ -152,7 +152,7 @@ pub const EVENTS: [EventColumn; 26] = [
         "host",
         ColumnKind::Word,
         Unit::Number,
-        "host of the process; its hash where the trace does not tell the name",
+        "host of the process; its hash if the trace does not have the name",
         Source::Host,
     ),
     always(
@@ -168,41 +168,45 @@ pub const EVENTS: [EventColumn; 26] = [
         "path",
         ColumnKind::Word,
         Unit::Number,
-        "file that it is about; null where there is none or only its hash is known",
+        "file of the event; null if there is none or only its hash is known",
         Source::Path,
     ),
     argument(Column::FD, Unit::Id, "argument: file descriptor"),
-    argument(Column::SIZE, Unit::Bytes, "argument: bytes asked for"),
+    argument(Column::SIZE, Unit::Bytes, "argument: requested bytes"),
     argument(Column::RET, Unit::Number, "argument: what the call returned"),
     argument(Column::OFFSET, Unit::Bytes, "argument: position in the file"),
-    argument(Column::EPOCH, Unit::Id, "argument: epoch of a training, also where it was written as text"),
-    argument(Column::STEP, Unit::Id, "argument: step of a training, likewise"),
-    argument(Column::LEVEL, Unit::Number, "argument: depth of nesting as DFTracer counts it, likewise"),
+    argument(Column::EPOCH, Unit::Id, "argument: training epoch, also if it was written as text"),
+    argument(Column::STEP, Unit::Id, "argument: training step, also if it was written as text"),
+    argument(
+        Column::LEVEL,
+        Unit::Number,
+        "argument: nesting depth as DFTracer counts it, also if it was written as text",
+    ),
     argument(Column::FLAGS, Unit::Number, "argument: flags of an open"),
     argument(Column::MODE, Unit::Number, "argument: access mode"),
     argument(Column::WHENCE, Unit::Number, "argument: what a seek is relative to"),
-    argument(Column::IMAGE_IDX, Unit::Id, "argument: number of a sample, also where it was written as text"),
-    argument(Column::IMAGE_SIZE, Unit::Bytes, "argument: bytes of a sample, likewise"),
-    maybe("id", ColumnKind::Integer, Unit::Id, "the line's `id`, where it is an integer", Source::Stored(Column::Id)),
+    argument(Column::IMAGE_IDX, Unit::Id, "argument: number of a sample, also if it was written as text"),
+    argument(Column::IMAGE_SIZE, Unit::Bytes, "argument: bytes of a sample, also if it was written as text"),
+    maybe("id", ColumnKind::Integer, Unit::Id, "the line's `id`, if it is an integer", Source::Stored(Column::Id)),
     maybe(
         "process",
         ColumnKind::Integer,
         Unit::Id,
-        "row of `processes`; null for the host, whose samples have pid 0, and for devices",
+        "`id` of the process in `processes`; null for samples of the host (pid 0) and for devices",
         Source::Process,
     ),
     maybe(
         "args",
         ColumnKind::Text,
         Unit::Number,
-        "all arguments as a JSON object, but for the hashes behind `path` and `host`",
+        "all arguments as a JSON object, except the hashes of `path` and `host`",
         Source::Args,
     ),
     maybe(
         "extra",
         ColumnKind::Text,
         Unit::Number,
-        "fields of the line beside `args` that have no column, as a JSON object",
+        "other fields of the line without a column, as a JSON object",
         Source::Extra,
     ),
 ];

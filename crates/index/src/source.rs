@@ -1,8 +1,8 @@
 //! Cuts trace files into tasks for threads.
 //!
-//! Small files are tasks as they are, several at a time. Of large ones of our own making a task is a run of members, still compressed; so it
-//! is of foreign ones with many members (`members`). Of other large ones it is a stretch of text that ends at a line end, which one thread
-//! inflates while others parse. A file whose events span lines cannot be cut so: it is one task, however large.
+//! Several small files make one task. A large file of ours is cut into tasks of consecutive members, still compressed; so are
+//! foreign files with many members (`members`). Other large files are cut into pieces of text at line ends, which one thread
+//! inflates while others parse. A file with events over several lines cannot be cut: it is one task, however large.
 
 mod members;
 
@@ -67,7 +67,7 @@ pub(crate) struct FileNote {
 pub(crate) struct Spare(Mutex<Vec<Vec<u8>>>);
 
 impl Spare {
-    /// Room for a text; none yet where nobody has given any back.
+    /// A buffer for text; none if no buffer was returned yet.
     fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
@@ -92,7 +92,7 @@ fn open_path(path: &Path) -> Result<OpenFile> {
     OpenFile::new(file).map_err(IndexError::io(path))
 }
 
-/// Hands out the tasks of all files in order. `stored`: they become row groups of an index. `give` returns false when nobody wants more.
+/// Yields the tasks of all files in order. `stored`: they become row groups of an index. `give` returns false if no more are wanted.
 pub(crate) fn cut(
     files: &[TraceFile],
     spare: &Spare,

@@ -8,7 +8,7 @@ use syn::{Error, Ident, Item, ItemFn, Result};
 use crate::options::{CriticalOptions, Pointcut};
 use crate::weave;
 
-/// Expands the attribute; what is wrong with it is told beside the unchanged item.
+/// Expands the attribute; a mistake becomes a compiler error beside the unchanged item.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let expanded = syn::parse2(options).and_then(|options: CriticalOptions| match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => of_function(function, &options),

@@ -17,7 +17,7 @@ pub(crate) struct Field {
     manner: Manner,
 }
 
-/// How a value is told.
+/// How a value is recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
     /// It implements `Value`.
@@ -73,7 +73,7 @@ impl Field {
     /// The code that adds it to `args`.
     fn add(&self, table: &Ident, args: &Ident) -> TokenStream {
         let key = self.key.unraw().to_string();
-        // What the compiler says of the value must point at the value.
+        // Compiler errors about the value must point at the value.
         let here = Span::mixed_site().located_at(self.value.span());
         let value = Expr::Reference(ExprReference {
             attrs: Vec::new(),

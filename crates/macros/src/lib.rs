@@ -2,13 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | what stands in the attribute's parentheses |
+//! | `options` | the options in the attribute's parentheses |
 //! | `fields` | arguments that a function records |
 //! | `weave` | the code that is put into a function's body |
 //! | `traced` | `#[weftline::trace]`, on functions and impl blocks |
 //! | `critical` | `#[weftline::critical_path]` |
 //!
-//! Whatever is wrong with the attribute, the item itself is always given back: one mistake, one message. Code that is put in refers to
+//! If the attribute has a mistake, the item itself is still emitted: one mistake, one message. Inserted code refers to
 //! everything by absolute paths; its variables are invisible to the function's own code.
 #![forbid(unsafe_code)]
 
@@ -62,7 +62,7 @@ use proc_macro::TokenStream;
 /// | `skip` | within a traced `impl` block: this function is not traced |
 /// | `err` | the function returns a `Result`: of an `Err`, its `Display` is recorded as the argument `error` |
 ///
-/// The span ends when the function returns, by whatever way; a panic is recorded as `error`. An `async fn` is told by its polls, and
+/// The span ends when the function returns in any way; a panic is recorded as `error`. An `async fn` is recorded by its polls, and
 /// by its whole life as an async span, which has the arguments (see `weftline::Traced`). A function that is not `async` and returns a future
 /// is timed until it returns the future. Methods, generic functions, `extern "C"` and `unsafe` functions can be traced:
 ///
@@ -107,7 +107,7 @@ pub fn trace(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # simulate(); submit(); completed(); load();
 /// ```
 ///
-/// | pointcut | what is told |
+/// | pointcut | what is recorded |
 /// |---|---|
 /// | `around` (default) | the call as a span; an `async fn` by its polls and its whole life |
 /// | `before`, `after` | only the start, only the end of a span of the thread |

@@ -1,4 +1,4 @@
-//! What stands in the attribute's parentheses.
+//! The options in the attribute's parentheses.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt as _;
@@ -76,7 +76,7 @@ impl Parse for Args {
     }
 }
 
-/// Where in a function its call is told.
+/// Where in a function its call is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pointcut {
     Before,

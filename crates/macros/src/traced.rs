@@ -11,7 +11,7 @@ use syn::{
 use crate::options::{Args, TraceOptions};
 use crate::{fields, weave};
 
-/// Expands the attribute; what is wrong with it is told beside the unchanged item.
+/// Expands the attribute; a mistake becomes a compiler error beside the unchanged item.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let expanded = syn::parse2(options).and_then(|options: TraceOptions| match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => of_function(function, options),

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Block, Error, Expr, Ident, Result, ReturnType, Signature, Stmt, Type};
 
-/// A call that is told as a span.
+/// A call that is recorded as a span.
 pub(crate) struct Spanned<'a> {
     /// The expression of its name.
     pub(crate) name: TokenStream,
@@ -12,7 +12,7 @@ pub(crate) struct Spanned<'a> {
     pub(crate) category: TokenStream,
     /// The closure that fills in its arguments.
     pub(crate) fill: TokenStream,
-    /// The word `err`, when the function's error is to be recorded.
+    /// The word `err`, if the function's error is recorded.
     pub(crate) err: Option<&'a Ident>,
 }
 

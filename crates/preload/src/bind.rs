@@ -1,25 +1,25 @@
 //! Binds the hooks late: for a process that was started without LD_PRELOAD and loaded this library with `dlopen`.
 //!
-//! Calls reach a function of the C library by two kinds of places, and both are changed to lead to its hook:
-//! - The *symbol* in the table of the object that defines the function ([`exports`]). There the loader finds it whenever it
+//! Calls reach a function of the C library through two kinds of places, and both are changed to point to its hook:
+//! - The *symbol* in the table of the object that defines the function ([`exports`]). The loader looks it up there whenever it
 //!   binds something: calls of loaded objects that were not made yet (lazy binding), all objects that `dlopen` brings
 //!   later, their constructors included, and `dlsym`. So neither `dlopen` nor `dlsym` needs a hook, which would
 //!   change what they do (both look at who calls them), and no hook has to look for new objects.
 //! - The *slots* of loaded objects in which the loader has already stored the function's address ([`slots`]): the GOT, the table
 //!   of the PLT, and initialised data such as SQLite's table of system calls.
 //!
-//! A place is changed only if it holds exactly the real function, and changed back only if it holds exactly the hook. So nothing has
-//! to be remembered, an object that was unloaded in between is not missed, and what others have put there is theirs. Only one
-//! symbol is changed per function, the first one behind the program itself: another interposer's wrapper is called
-//! by our hook and finds its own next one (RTLD_NEXT) where it always was. Objects of other namespaces (`dlmopen`) have a C
-//! library of their own and are left alone; pointers that a program has copied elsewhere keep pointing where they did.
+//! A place is changed only if it holds exactly the real function, and changed back only if it holds exactly the hook. So no state is
+//! kept, objects that were unloaded in between do no harm, and values that others stored there stay. Only one
+//! symbol is changed per function, the first one after the program itself: our hook calls another interposer's wrapper,
+//! which finds its own next function (RTLD_NEXT) as before. Objects of other namespaces (`dlmopen`) have a C
+//! library of their own and are not changed; pointers that a program has copied elsewhere keep their value.
 //!
 //! Binding and unbinding may run while other threads call, bind lazily, load and unload: each place changes by one atomic
-//! store. A thread that is inside the loader's lazy binding at that very moment may store the function that was right
-//! before; a hook that is reached after unbinding still calls the real function. Where the kernel refuses to make a page
-//! writable (sealed memory, a security module), its places stay as they are.
+//! store. A thread that is inside the loader's lazy binding at that moment may store the previous function;
+//! a hook that is reached after unbinding still calls the real function. If the kernel refuses to make a page
+//! writable (sealed memory, a security module), its places stay unchanged.
 //!
-//! Binding takes the loader's locks, so it is for places where a program could call `dlopen`. Hooks never come here.
+//! Binding takes the loader's locks, so call it only where a program could call `dlopen`. Hooks never call it.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ pub(crate) fn original(name: &CStr) -> Option<usize> {
     Some(hook.real.load(Ordering::Acquire)).filter(|real| *real != 0)
 }
 
-/// What is to be: which hooks are bound, where the real ones are.
+/// The target state: which hooks are bound, where the real functions are.
 struct Plan {
     own: &'static Object,
     bound: [bool; MOST],

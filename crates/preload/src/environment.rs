@@ -1,9 +1,9 @@
-//! The environment of the next image: our two variables are put back where a program cleaned them away, and LD_PRELOAD is
-//! taken out where the target could not bear it.
+//! The environment of the next image: restores our two variables if a program removed them, and removes LD_PRELOAD
+//! if the target cannot load our library.
 //!
-//! A process whose recording was started by a call ([`life::follows_children`]) passes every environment on as it is.
+//! A process that started recording by a call ([`life::follows_children`]) passes every environment on unchanged.
 //!
-//! Built on the stack: a hook may run in a `vfork` child, where memory taken now would be lost to the parent.
+//! It is built on the stack: a hook may run in a `vfork` child, where allocated memory would leak in the parent.
 
 use core::ffi::{CStr, c_char};
 

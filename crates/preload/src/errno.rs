@@ -1,4 +1,4 @@
-//! `errno`, which belongs to the program: read after a failed call, never changed except where a hook stands in for a function.
+//! `errno`, which belongs to the program: read after a failed call, and changed only where a hook replaces a function.
 
 unsafe extern "C" {
     fn __errno_location() -> *mut core::ffi::c_int;

@@ -1,7 +1,7 @@
-//! One thread at a time: starting to record and binding hooks change what all threads of the process share.
+//! A lock for starting to record and binding hooks, which change state that all threads of the process share.
 //!
-//! Not for hooks. A thread that has to wait sleeps in short steps; one that waits for itself (a signal handler that
-//! interrupted the holder) gives up after a while instead of standing still for ever.
+//! Hooks must not use it. A thread that has to wait sleeps in short steps; one that waits for itself (a signal handler that
+//! interrupted the holder) gives up after a while instead of waiting for ever.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ static HOLDER: AtomicU32 = AtomicU32::new(0);
 const STEPS: u32 = 2000;
 const STEP: i64 = 1_000_000;
 
-/// Whoever has this is alone.
+/// The holder has exclusive access.
 pub(crate) struct Exclusive(());
 
 impl Exclusive {

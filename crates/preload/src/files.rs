@@ -1,8 +1,8 @@
-//! Which file a descriptor stands for, and where in it the next read or write happens.
+//! The file of each descriptor, and the position of its next read or write.
 //!
-//! One entry per descriptor in private memory: `fork` copies it with the descriptors themselves. A descriptor whose name is not
-//! known (inherited, from a pipe, a socket, a call we do not hook) is asked for once, at its first use, through
-//! `/proc/self/fd`: that names pipes and sockets too, and is right whatever happened before.
+//! There is one entry per descriptor in private memory, which `fork` copies with the descriptors themselves. An unknown name
+//! (inherited, from a pipe, a socket, a call we do not hook) is read once, at the first use, from
+//! `/proc/self/fd`, which names pipes and sockets too and is always right.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr::NonNull;

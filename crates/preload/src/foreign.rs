@@ -1,9 +1,9 @@
 //! Children with thread storage of their own: `clone` with CLONE_SETTLS, as Chromium's sandbox makes them.
 //!
-//! Hooks keep their state in the storage that the C library gives its threads, and in such a child the thread pointer leads elsewhere. Its
-//! calls go through unrecorded and are counted. A base whose first word is zero is recognised at every call for two instructions
-//! ([`weftline_recorder::thread::has_state`]); any other one only because the hook of `clone` was told of it. While such a child may live, all threads of
-//! the process look up their base at every call; otherwise nobody does.
+//! Hooks keep their state in the thread storage of the C library, and in such a child the thread pointer leads elsewhere. Its
+//! calls are passed through, not recorded, and counted. A base with a first word of zero is recognised at every call for two instructions
+//! ([`weftline_recorder::thread::has_state`]); any other base is known only from the hook of `clone`. While such a child may live, all threads of
+//! the process check their base at every call; otherwise none does.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};

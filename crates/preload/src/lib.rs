@@ -3,12 +3,12 @@
 //! Loaded into the program with LD_PRELOAD, or late with `dlopen` by a front-end, which then starts it and binds its hooks through the
 //! recorder's table ([`life`], [`bind`]); nobody links it (its exports would interpose the linker's own program). The
 //! table of hooks is `weftline_calls::hooked`; [`hooks`] expands it into exported functions, and each line's shape is a
-//! *recipe* in [`recipes`] or [`streams`]: what to note before the call, and what to store after it. Calls that make
-//! or replace processes are written out in [`processes`], variadic ones in [`variadic`], those that are only watched in [`watched`].
+//! *recipe* in [`recipes`] or [`streams`]: what to read before the call, and what to store after it. Calls that make
+//! or replace processes are written by hand in [`processes`], variadic ones in [`variadic`], those that are only watched in [`watched`].
 //!
-//! What must hold in every hook:
+//! Every hook must keep these rules:
 //! - The program's arguments go through unchanged and its result comes back unchanged; `errno` is what the real call left.
-//! - A pointer that the program passed is looked at only after the real call accepted it (not EFAULT).
+//! - It reads a pointer of the program only after the real call accepted it (not EFAULT).
 //! - No allocation, no lock, no libc function besides the real one. Raw system calls only in the cold paths, and none at
 //!   all once the program has put a seccomp filter on itself.
 //! - Frames hold nothing that needs unwinding: a cancelled thread (`pthread_cancel` in `read`) unwinds through them.

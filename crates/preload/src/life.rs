@@ -1,8 +1,8 @@
 //! The library's own life in the process: constructor, first use, starts and stops, thread ends, destructor.
 //!
-//! A program that has [`LIVE_VARIABLE`] in its environment records from the constructor on, and so do its children. Otherwise the
-//! library lies still until somebody calls the table's `start` ([`start_late`]); that concerns this process and what it
-//! forks, not the programs that it executes: those decide by their own environment.
+//! A program with [`LIVE_VARIABLE`] in its environment records from the constructor on, and so do its children. Otherwise the
+//! library does nothing until a front-end calls the table's `start` ([`start_late`]). That applies to this process and its
+//! forks, not to the programs that it executes: those decide by their own environment.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! File mappings, so that `munmap`, `msync` and `madvise` know their file, and allocators' anonymous memory is left alone.
+//! Tracks file mappings, so that `munmap`, `msync` and `madvise` know their file, and calls on anonymous memory are not recorded.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 

@@ -20,7 +20,7 @@ const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const VERSION_HIDDEN: u16 = 0x8000;
 
-/// What `dl_iterate_phdr` tells of an object.
+/// The facts of `dl_iterate_phdr` about an object.
 #[repr(C)]
 pub(crate) struct PhdrInfo {
     pub(crate) base: usize,

@@ -1,6 +1,6 @@
-//! Recipes of POSIX calls: one per shape of the table, named as the table names them.
+//! Recipes of POSIX calls: one per shape in the table, with the same names.
 //!
-//! A recipe is built before the real call (that is where `close` forgets its descriptor) and asked after it.
+//! A recipe is built before the real call (there `close` forgets its descriptor) and evaluated after it.
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -1,13 +1,13 @@
 //! Finds the real functions behind the hooks.
 //!
-//! Not `dlsym`: before glibc 2.34 that lives in another library, its versioned symbol would tie us to a new glibc, and it may
-//! allocate. The dynamic symbol tables of the objects that were loaded at program start are read directly, in the
+//! It does not use `dlsym`: before glibc 2.34 that is in another library, its versioned symbol would require a new glibc, and it may
+//! allocate. Instead it reads the dynamic symbol tables of the objects that were loaded at program start, in the
 //! loader's own search order. The list is taken once; later lookups need no lock, so they are safe in a signal handler
 //! and in a child forked by a threaded program.
 //!
-//! When this library itself came late, by `dlopen`, the list ends with the C library: all objects up to it are the program's
-//! from its start, so they are never unloaded, and whatever was loaded later is searched behind it. A real function then is
-//! what it would be had this library been preloaded: the first one behind the program itself.
+//! If this library itself was loaded late, by `dlopen`, the list ends with the C library: all objects up to it were loaded at program
+//! start, so they are never unloaded, and objects that were loaded later come after it in the search order. The real function is then
+//! the same as if this library had been preloaded: the first one after the program itself.
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

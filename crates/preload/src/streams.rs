@@ -1,8 +1,8 @@
 //! Recipes of stdio calls.
 //!
-//! Streams are buffered: what a call moves between program and buffer is not what the kernel sees. Events carry the stream's
-//! bytes and [`record_flags::STREAM`], and the coverage ledger says so. `ret` is in bytes for every call that moves some,
-//! also where C returns items, a pointer or a mere success.
+//! Streams are buffered: a call moves other amounts between program and buffer than the kernel moves. Events carry the stream's
+//! bytes and [`record_flags::STREAM`], and the coverage ledger mentions it. `ret` is in bytes for every call that moves some,
+//! also if C returns items, a pointer or only success.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};

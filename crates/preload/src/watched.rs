@@ -1,5 +1,5 @@
-//! Hooks of calls that have no event of their own and are watched for what they tell: what the process may still do, which namespace its children
-//! will be in, what its threads are called, which I/O no hook will see.
+//! Hooks of calls without an event of their own. They show what the process may still do, which namespace its children
+//! will be in, the names of its threads, and which I/O no hook will see.
 
 use core::ffi::{c_char, c_int, c_long, c_uint};
 
@@ -132,7 +132,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         // SAFETY: the program's own words.
         return unsafe { real(number, a, b, c, d, e, f) };
     }
-    // What is told of by `prctl` as well: its option and first argument.
+    // Also reported by `prctl`: its option and first argument.
     let request = match (number, a) {
         (libc::SYS_prctl, option) => Some((option as c_int, b)),
         (libc::SYS_seccomp, SECCOMP_SET_MODE_STRICT) => {
@@ -156,7 +156,7 @@ unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: us
         libc::SYS_io_uring_setup => process::note_unseen_io(unseen_io::IO_URING),
         libc::SYS_io_setup => process::note_unseen_io(unseen_io::NATIVE_AIO),
         libc::SYS_clone if a & libc::CLONE_NEWPID as usize != 0 => process::namespace_changed(),
-        // Its flags lie behind a pointer that nobody has checked yet.
+        // Its flags are behind a pointer that has not been checked yet.
         libc::SYS_clone3 => process::namespace_changed(),
         libc::SYS_close => {
             files::closing(a as c_int);

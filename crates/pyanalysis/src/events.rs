@@ -18,7 +18,7 @@ use crate::failure;
 use crate::progress::Callback;
 use crate::stream::Source;
 
-/// The columns that events have, in the order in which they come.
+/// The columns of events, in order.
 #[pyfunction]
 pub(crate) fn event_columns() -> Vec<&'static str> {
     EVENTS.iter().map(|column| column.name).collect()
@@ -212,13 +212,13 @@ impl Scanned {
                 }
             });
             if let Err(error) = scanned {
-                // Nobody is left to tell when this fails.
+                // If this fails, there is no caller left to report to.
                 let _ = sender.send(Err(ArrowError::ExternalError(Box::new(error))));
             }
             progress.speak();
         };
         let started = std::thread::Builder::new().name("weftline-events".to_owned()).spawn(read);
-        started.map_err(|error| failure::Error::new_err(format!("no thread can be started: {error}")))?;
+        started.map_err(|error| failure::Error::new_err(format!("cannot start a thread: {error}")))?;
         Ok(Scanned { items, schema })
     }
 }

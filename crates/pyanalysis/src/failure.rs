@@ -9,7 +9,7 @@ use weftline_analysis::AnalysisError;
 use weftline_analysis::condition::ConditionError;
 use weftline_index::IndexError;
 
-pyo3::create_exception!(weftline, Error, PyException, "A run cannot be analysed; the text says why and what to do.");
+pyo3::create_exception!(weftline, Error, PyException, "A run cannot be analysed; the message says why and what to do.");
 
 pub(crate) fn of_index(error: &IndexError) -> PyErr {
     let text = error.to_string();

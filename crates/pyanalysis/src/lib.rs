@@ -1,14 +1,14 @@
 //! `weftline._analysis`: runs, views, reports and events for Python.
 //!
-//! The Python module around it (`weftline/analysis.py` in `crates/python`) is what users see; here is what needs the index and the kernels:
+//! Users see the Python module around it (`weftline/analysis.py` in `crates/python`); this crate has the parts that need the index and the analysis:
 //!
-//! - `run`: an opened run and the questions that can be put to it.
-//! - `report`, `table`: answers that are small: they lie in memory.
-//! - `stream`: answers that may be large, handed on batch by batch; `events` makes them of the index, `sql` of what `weft-sql` prints.
-//! - `progress`, `times`, `failure`: how far work is, lengths of time, errors, as Python knows them.
+//! - `run`: an opened run and its queries.
+//! - `report`, `table`: small results, held in memory.
+//! - `stream`: large results, passed on batch by batch; `events` makes them from the index, `sql` from the output of `weft-sql`.
+//! - `progress`, `times`, `failure`: progress reports, durations and errors in Python's types.
 //!
-//! All work is done without the interpreter's lock. Tables and streams leave through Arrow's PyCapsule interface, so that pyarrow, pandas,
-//! Polars and DuckDB take the columns as they lie in memory.
+//! All work releases the interpreter's lock. Tables and streams use Arrow's PyCapsule interface, so that pyarrow, pandas,
+//! Polars and DuckDB read the columns without copies.
 #![forbid(unsafe_code)]
 
 mod events;

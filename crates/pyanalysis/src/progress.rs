@@ -1,4 +1,4 @@
-//! How far long work is, told to a function of Python: `progress(what, done, total)`, in bytes of trace files.
+//! Reports the progress of long work to a Python function: `progress(what, done, total)`, in bytes of trace files.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use weftline_index::progress::Progress;
 
-/// Nobody reads faster than this, and every call waits for the interpreter's lock.
+/// Faster updates cannot be read, and every call waits for the interpreter's lock.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Callback {
         Callback { function, state: Mutex::default(), silent: AtomicUsize::new(0) }
     }
 
-    /// From now on nothing is told. Whoever reads a stream may hold the interpreter's lock meanwhile, and would wait for ever.
+    /// From now on nothing is reported. A reader of a stream may hold the interpreter's lock meanwhile, and would wait for ever.
     pub(crate) fn silence(&self) {
         self.silent.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! A report, in the forms that a notebook or a script takes.
+//! A report for notebooks and scripts.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -75,7 +75,7 @@ impl Report {
         text::text(&self.report, WIDTH, &text::Plain)
     }
 
-    /// A page that loads nothing from elsewhere.
+    /// A self-contained HTML page.
     #[getter]
     fn html(&self) -> String {
         html::page(&self.report)

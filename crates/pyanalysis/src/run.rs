@@ -1,4 +1,4 @@
-//! An opened run and the questions that can be put to it. `weftline/analysis.py` gives them their defaults.
+//! An opened run and its queries. `weftline/analysis.py` has the defaults of their arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,9 +63,7 @@ fn filter_of(condition: Option<&str>) -> PyResult<Filter> {
 fn width(time: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<i64>> {
     let width = times::maybe(time, what)?;
     if width.is_some_and(|width| width <= 0) {
-        return Err(PyValueError::new_err(format!(
-            "{what} must be longer than nothing; it is the width of time buckets"
-        )));
+        return Err(PyValueError::new_err(format!("{what} is the width of time buckets and must be above zero")));
     }
     Ok(width)
 }
@@ -155,7 +153,7 @@ impl Run {
         })
     }
 
-    /// A view of one layer, or of all side by side.
+    /// A view of one layer, or of all layers side by side.
     #[pyo3(signature = (view, *, preset=None, layer=None, time=None, r#where=None, from_=None, to=None))]
     #[expect(clippy::too_many_arguments, reason = "these are the arguments of the Python method")]
     fn view(
@@ -189,7 +187,7 @@ impl Run {
         Table::new(found.unwrap_or_default())
     }
 
-    /// Events grouped by views, category, operation and name: what views are made of.
+    /// Events grouped by views, category, operation and name, from which views are made.
     #[pyo3(signature = (views, *, time=None, r#where=None))]
     fn metrics(
         &self,
@@ -212,7 +210,7 @@ impl Run {
         Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }
 
-    /// Records in which the tracer summed up many calls.
+    /// Totals of DFTracer's aggregation.
     #[pyo3(signature = (*, time=None, period=None))]
     fn profiles(
         &self,
@@ -265,7 +263,7 @@ impl Run {
         py.detach(|| Ok(Stream::new(Events::new(run, progress, self.threads(), columns, filter)?)))
     }
 
-    /// The answer of `weft-sql` to a query.
+    /// The result of a query by `weft-sql`.
     fn sql(&self, py: Python<'_>, program: PathBuf, query: &str) -> PyResult<Stream> {
         let mut words: Vec<OsString> = vec!["--format".into(), "arrow".into()];
         if !self.index {

@@ -1,4 +1,4 @@
-//! Queries: the program `weft-sql` is run, and the Arrow stream that it prints is handed on.
+//! Queries: runs the program `weft-sql` and passes on the Arrow stream that it prints.
 
 use std::ffi::OsString;
 use std::io::{BufReader, ErrorKind, Read as _};
@@ -57,13 +57,13 @@ impl Batches {
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             let advice = if error.kind() == ErrorKind::NotFound { "; does WEFT_SQL name the right file?" } else { "" };
-            Error::new_err(format!("{} cannot be started ({error}){advice}", path.display()))
+            Error::new_err(format!("cannot start {} ({error}){advice}", path.display()))
         })?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         // Read at the same time, or a program that complains much would wait for us while we wait for its answer.
         let complaints = std::thread::spawn(move || {
             let mut text = Vec::new();
-            // What could be read is told; a pipe that breaks has nothing more to say.
+            // What could be read is reported; a broken pipe has no more.
             let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -82,7 +82,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         match self.stream.next() {
             Some(Ok(batch)) => Some(Ok(batch)),
-            // An answer that was cut off ends like a whole one: only the exit code tells.
+            // A truncated result ends like a complete one: only the exit code shows the difference.
             other => match (self.program.failure(), other) {
                 (Some(failure), _) => Some(Err(ArrowError::ExternalError(failure.into()))),
                 (None, other) => other,
@@ -97,7 +97,7 @@ impl RecordBatchReader for Batches {
     }
 }
 
-/// A running program. It ends with whoever reads it.
+/// A running program. It ends with its reader.
 struct Program {
     child: Child,
     complaints: Option<JoinHandle<String>>,
@@ -114,7 +114,7 @@ impl Program {
                 let complaint = complaint.strip_prefix("weft-sql: ").unwrap_or(complaint);
                 Some(if complaint.is_empty() { format!("weft-sql ended with {status}") } else { complaint.to_owned() })
             }
-            Err(error) => Some(format!("weft-sql cannot be waited for: {error}")),
+            Err(error) => Some(format!("cannot wait for weft-sql: {error}")),
         }
     }
 }

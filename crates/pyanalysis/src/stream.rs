@@ -1,4 +1,4 @@
-//! Batches that are handed on one after the other, through Arrow's PyCapsule interface.
+//! A stream of batches through Arrow's PyCapsule interface.
 
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -15,7 +15,7 @@ pub(crate) trait Source: Send + Sync {
     fn open(&self) -> PyResult<Box<dyn RecordBatchReader + Send>>;
 }
 
-/// An answer that is read batch by batch: pyarrow, pandas, Polars and DuckDB take it as it is. Each reading starts anew.
+/// A result that is read batch by batch; pyarrow, pandas, Polars and DuckDB accept it. It can be read several times.
 #[pyclass(frozen, module = "weftline._analysis")]
 pub(crate) struct Stream {
     source: Box<dyn Source>,
@@ -72,7 +72,7 @@ impl Stream {
     }
 }
 
-/// A reader in a capsule. Whoever takes the stream out of it releases it; else the capsule's end does.
+/// A reader in a capsule. The consumer that takes the stream releases it; else the capsule's destructor does.
 pub(crate) fn stream_capsule(
     py: Python<'_>,
     reader: Box<dyn RecordBatchReader + Send>,

@@ -1,4 +1,4 @@
-//! Lengths of time as Python gives them: a number of seconds, a text such as `"250ms"`, or a `timedelta`.
+//! Durations from Python: a number of seconds, a string such as `"250ms"`, or a `timedelta`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Events by hand: for the drop-in modules, and for whatever the decorators do not cover.
+//! Events with explicit times, for the drop-in modules and for what the decorators do not cover.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use weftline::locate;
 
 use crate::values::{Args, text_id};
 
-/// A reading of what thread and process have used, at the start of a span.
+/// CPU time and memory of thread and process at the start of a span.
 #[pyclass(frozen, module = "weftline._native")]
 pub(crate) struct Usage(front::Usage);
 
@@ -35,7 +35,7 @@ pub(crate) fn add_kinds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     KINDS.iter().try_for_each(|(name, kind)| module.add(*name, *kind as u32))
 }
 
-/// Is anything recorded at the moment?
+/// Whether anything is recorded now.
 #[pyfunction]
 pub(crate) fn is_on() -> bool {
     locate::recording().is_some()
@@ -47,20 +47,20 @@ pub(crate) fn now() -> u64 {
     locate::recording().map_or(0, front::now)
 }
 
-/// An id for an async span that no other one of this process has.
+/// An id for an async span, unique in this process.
 #[pyfunction]
 pub(crate) fn new_id() -> u64 {
     front::new_id()
 }
 
-/// An id made from a text: whoever knows the text can end what another thread began.
+/// An id made from a string: any thread that knows the string can end the span.
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn id_of(text: &str) -> u64 {
     front::id_of(text)
 }
 
-/// A reading for a span that begins, if spans are to tell what they used, or `always`.
+/// CPU time and memory for a span that begins, if spans record their usage, or `always`.
 #[pyfunction]
 #[pyo3(signature = (*, always=false))]
 pub(crate) fn usage(always: bool) -> Option<Usage> {
@@ -72,7 +72,7 @@ pub(crate) fn usage(always: bool) -> Option<Usage> {
 /// What the program wants of [`set_usage`], also for a recorder that starts later.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Spans of this process tell what they used from now on, or do not.
+/// Turns the usage of CPU time and memory in spans of this process on or off.
 #[pyfunction]
 #[pyo3(signature = (wanted, /))]
 pub(crate) fn set_usage(wanted: bool) {
@@ -80,7 +80,7 @@ pub(crate) fn set_usage(wanted: bool) {
     locate::find().wants_usage.store(if wanted { wants::ALL } else { 0 }, Ordering::Relaxed);
 }
 
-/// Spans of this process tell the use of NVIDIA's GPUs from now on; `False` where there is none that NVML would tell of.
+/// From now on spans of this process record the usage of NVIDIA GPUs; `False` if NVML finds none.
 #[pyfunction]
 pub(crate) fn ask_gpu() -> bool {
     locate::recording().is_some_and(front::ask_gpu)
@@ -142,7 +142,7 @@ pub(crate) fn default_category(py: Python<'_>) -> &Bound<'_, PyString> {
     pyo3::intern!(py, "app")
 }
 
-/// Stores an event. Does nothing when nothing is recorded. `at` has its times in nanoseconds since 1970 where the recorder's clock cannot say them.
+/// Stores an event. Does nothing when nothing is recorded. `at` has its times in nanoseconds since 1970 if the recorder's clock cannot express them.
 #[pyfunction]
 #[pyo3(signature = (kind, name, category, start, end, id=0, args=None, usage=None, at=None))]
 #[allow(clippy::too_many_arguments, reason = "a Python function with keyword arguments")]
@@ -158,7 +158,7 @@ pub(crate) fn emit(
     at: Option<(i64, i64)>,
 ) -> PyResult<()> {
     let Some(kind) = EventKind::ALL.get(kind as usize).copied() else {
-        return Err(PyValueError::new_err(format!("there is no kind of event with the number {kind}")));
+        return Err(PyValueError::new_err(format!("unknown kind of event: {kind}")));
     };
     let Some(table) = locate::recording() else { return Ok(()) };
     let mut payload = Args::new();

@@ -1,15 +1,15 @@
-//! `weftline._native`: what Python programs tell of themselves, handed to the process's one recorder.
+//! `weftline._native`: passes annotations of Python programs to the process's one recorder.
 //!
-//! The Python package around it (`python/weftline`) is what users see; here is what must be fast or touch the recorder:
+//! Users see the Python package around it (`python/weftline`); this crate has the parts that must be fast or call the recorder:
 //!
-//! - `wrapper`: the callable that `@trace` puts in place of a function; the hot path. `plan` says what its events tell.
+//! - `wrapper`: the callable that `@trace` puts in place of a function; the hot path. `plan` holds what its events record.
 //! - `span`, `items`, `steps`: context manager, iterator, and the steps of generators and coroutines.
 //! - `events`: events by hand, for the drop-in modules.
 //! - `session`: recording without `weft run`.
-//! - `values`: Python objects as arguments of events; `name`: texts and their ids.
+//! - `values`: Python objects as arguments of events; `name`: strings and their ids.
 //!
-//! Nothing here raises into the user's code because of tracing. This library carries no recorder: that of libweft_preload.so is
-//! found in the process or loaded.
+//! Tracing never raises an exception in the user's code. This library contains no recorder: it finds that of libweft_preload.so
+//! in the process, or loads it.
 #![deny(unsafe_code)]
 
 mod events;

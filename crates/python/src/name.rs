@@ -1,4 +1,4 @@
-//! Names, categories and keys: texts with the id that the recorder gave them.
+//! Names, categories and keys: strings with their recorder ids.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};

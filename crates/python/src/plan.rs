@@ -1,4 +1,4 @@
-//! What a decorated function's events tell: made once by the decorator, used by every call.
+//! What the events of a decorated function record: made once by the decorator, used by every call.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};

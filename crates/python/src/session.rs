@@ -1,4 +1,4 @@
-//! Recording without `weft run`: begins and finishes a session of `weftline-session` with the library that lies in this package.
+//! Recording without `weft run`: begins and finishes a session of `weftline-session` with the library of this package.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use weftline::locate;
 use weftline_dropin::{dftracer, perfflow};
 use weftline_session::{self as session, Begun, LIBRARY_VARIABLE, Plan};
 
-pyo3::create_exception!(weftline, Error, PyException, "Recording cannot begin; the text says why and what to do.");
+pyo3::create_exception!(weftline, Error, PyException, "Recording cannot start; the message says why and what to do.");
 
 /// Where the package is installed.
 static HOME: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The package tells where it is installed.
+/// Sets the directory where the package is installed.
 #[pyfunction]
 #[pyo3(signature = (directory, /))]
 pub(crate) fn set_home(directory: PathBuf) {
@@ -35,7 +35,7 @@ fn library() -> PathBuf {
     }
 }
 
-/// Begins to record: "joined" where something records already, as under `weft run`, else "started".
+/// Starts to record: "joined" if something records already, as under `weft run`, else "started".
 #[pyfunction]
 #[pyo3(signature = (plan, *, directory=None, io=true, log_file=None, data_dir=None, process_id=None))]
 pub(crate) fn begin(
@@ -85,7 +85,7 @@ fn end_when_interrupted(py: Python<'_>) {
     if ASKED.swap(true, Ordering::Relaxed) {
         return;
     }
-    // Without it the trace is written by whoever comes by next.
+    // Without it, the next session or `weft recover` writes the trace.
     let _ =
         py.import("atexit").and_then(|atexit| atexit.call_method1("register", (wrap_pyfunction!(interrupted, py)?,)));
 }
@@ -98,19 +98,19 @@ fn interrupted(py: Python<'_>) {
     }
 }
 
-/// Ends what `begin` started and writes its files. What goes wrong is told on stderr.
+/// Ends the recording of `begin` and writes its files. Errors are printed on stderr.
 #[pyfunction]
 pub(crate) fn finish(py: Python<'_>) {
     match py.detach(session::finish) {
         Ok(published) => published.messages.iter().for_each(|message| say(py, message)),
-        Err(error) => say(py, &format!("the trace is not finished: {error}; `weft recover` can do it")),
+        Err(error) => say(py, &format!("the trace is not finished: {error}; run `weft recover`")),
     }
 }
 
 /// A sentence for the user. Python's own stderr: the program may have put something else in its place.
 fn say(py: Python<'_>, sentence: &str) {
     let stderr = py.import("sys").and_then(|sys| sys.getattr("stderr"));
-    // Nobody is left to tell that stderr does not work.
+    // If stderr does not work, there is no other place for the message.
     let _ = stderr.and_then(|stderr| stderr.call_method1("write", (format!("weftline: {sentence}\n"),)));
 }
 
@@ -136,7 +136,7 @@ fn perfflow_from_environment() -> (perfflow::Options, Vec<String>) {
     perfflow::Options::parse(&std::env::var(perfflow::OPTIONS_VARIABLE).unwrap_or_default())
 }
 
-/// The settings of `DFTRACER_*`, parsed; `warnings` has what the user should hear about them.
+/// The settings of `DFTRACER_*`, parsed; `warnings` are for the user.
 #[pyfunction]
 pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (options, warnings) = dftracer::Options::from_environment();
@@ -163,7 +163,7 @@ pub(crate) fn dftracer_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` has what the user should hear about them.
+/// The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` are for the user.
 #[pyfunction]
 pub(crate) fn perfflow_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (options, warnings) = perfflow_from_environment();

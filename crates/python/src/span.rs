@@ -115,7 +115,7 @@ impl Span {
         self.open().innermost.is_some()
     }
 
-    /// Adds arguments that are known only now; to the innermost open block.
+    /// Adds arguments to the innermost open block.
     #[pyo3(signature = (**args))]
     fn update(&self, args: Option<&Bound<'_, PyDict>>) {
         let (Some(table), Some(args)) = (locate::recording(), args) else { return };
@@ -141,7 +141,7 @@ impl Span {
         self.leave(py, error);
     }
 
-    /// Enters a block that others may overlap: what `async with` does.
+    /// Enters a block that may overlap others, as `async with` does.
     fn enter_async(&self, py: Python<'_>) {
         self.enter(py, EventKind::AsyncSpan);
     }

@@ -1,6 +1,6 @@
-//! Generators and coroutines: what they do between two suspensions is a *step*; from the first step to the end is their *life*.
+//! Generators and coroutines: their work between two suspensions is a *step*; from the first step to the end is their *life*.
 //!
-//! A life may cross other lives of its thread, so it is an async span; it tells the number of steps and the time spent in them
+//! A life may cross other lives of its thread, so it is an async span, with the number of steps and the time spent in them
 //! (`steps`, `busy_ns`). The object that the user gets is a real generator or coroutine, made by a function of
 //! `weftline._drive` that passes everything on through [`Steps`].
 
@@ -115,7 +115,7 @@ impl Life {
         Steps { iterator, life: this.clone().unbind(), whole: false }
     }
 
-    /// The life is over: nothing more, an exception, or closed before its end.
+    /// The generator or coroutine has ended: by itself, by an exception, or closed early.
     #[pyo3(signature = (error=None, *, closed=false))]
     fn over(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>, closed: bool) {
         match error.map(PyErr::from_value) {

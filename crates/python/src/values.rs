@@ -1,7 +1,7 @@
 //! Python objects as arguments of events.
 //!
-//! Numbers, texts and `None` are read without running anything. The rest is described by `weftline._values.describe`, which runs
-//! nothing of the user's but `__repr__`, limits what it makes, and never raises.
+//! Numbers, strings and `None` are read without running any code. `weftline._values.describe` describes other objects: it runs
+//! only `__repr__` of the user's code, limits the length, and never raises.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
-//! The callable that stands in for a decorated function.
+//! The callable that replaces a decorated function.
 //!
-//! It is made with CPython's own interface because PyO3's classes know neither vectorcall nor the flag that lets the interpreter call
+//! It uses CPython's own interface because PyO3's classes support neither vectorcall nor the flag that lets the interpreter call
 //! a method without making a bound-method object first. Everything that is not needed for a call is looked up in the function
 //! (attributes) or written in Python (`weftline._wrapping`: pickling, copying).
 //!
@@ -157,10 +157,10 @@ pub(crate) fn traced<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     if !function.is_callable() {
         let kind = function.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("only callables can be traced, and {kind} objects are none")));
+        return Err(PyTypeError::new_err(format!("only callables can be traced, not {kind} objects")));
     }
     let Some(kind) = front::EventKind::ALL.get(kind as usize).copied() else {
-        return Err(PyTypeError::new_err(format!("there is no kind of event with the number {kind}")));
+        return Err(PyTypeError::new_err(format!("unknown kind of event: {kind}")));
     };
     let capture = parameters.map(|parameters| Capture::new(parameters, rest, others)).transpose()?;
     let plan = Plan { id, usage, capture, extra, driver, steps, ..Plan::new(Site::new(name, category), kind) };

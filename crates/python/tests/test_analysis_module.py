@@ -78,7 +78,7 @@ ERRORS: list[tuple[str, type[Exception], str, Any]] = [
     ("column", ValueError, "no column \"x\"; they have ts_ns", lambda run: weftline.open(run).events(columns=["x"])),
     ("no columns", ValueError, "columns is empty", lambda run: weftline.open(run).events(columns=[])),
     ("time", ValueError, "is not a time", lambda run: weftline.open(run).view("time_range", time="1 fortnight")),
-    ("no width", ValueError, "longer than nothing", lambda run: weftline.open(run).view("time_range", time=0)),
+    ("no width", ValueError, "above zero", lambda run: weftline.open(run).view("time_range", time=0)),
     ("time's type", TypeError, "must be a number of seconds", lambda run: weftline.open(run).report(from_=[])),
     ("cell", KeyError, "no column", lambda run: weftline.open(run).view("file_name")["x"]),
     ("callback", ZeroDivisionError, "division", lambda run: weftline.open(run, progress=lambda *calls: 1 // 0)),

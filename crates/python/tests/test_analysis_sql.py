@@ -82,7 +82,7 @@ def test_without_weft_sql_one_sentence_says_how_to_get_it(tmp_path: Path, monkey
     with pytest.raises(analysis.Error, match="`pip install weftline-sql` adds it"):
         run.sql("SELECT 1")
     monkeypatch.setenv("WEFT_SQL", str(tmp_path / "nowhere"))
-    with pytest.raises(analysis.Error, match="nowhere cannot be started"):
+    with pytest.raises(analysis.Error, match="cannot start .*nowhere"):
         run.sql("SELECT 1")
 
 

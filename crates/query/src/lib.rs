@@ -1,6 +1,6 @@
-//! The command line of `weft query`, which becomes `weft-sql`: both take these arguments.
+//! The command line of `weft query`, which executes `weft-sql`: both take these arguments.
 //!
-//! Apart from both, because `weft` must not link DataFusion and `weft-sql` nothing of the command.
+//! A crate of its own, because `weft` must not link DataFusion, and `weft-sql` must not link the command.
 #![forbid(unsafe_code)]
 #![allow(rustdoc::invalid_html_tags, reason = "comments on arguments are the help text, which is no Markdown")]
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// What is asked, and where the answer goes.
+/// The query, and where its result goes.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct QueryArgs {
     /// How to print the result [default: table]
@@ -18,10 +18,10 @@ pub struct QueryArgs {
     /// Write the result to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Read the traces without an index; nothing is written
+    /// Read the traces without an index; write nothing
     #[arg(long)]
     pub no_index: bool,
-    /// Show how the query would be answered
+    /// Show the query plan
     #[arg(long)]
     pub explain: bool,
     /// Only this group of a directory with a manifest.json (may be repeated)
@@ -30,13 +30,13 @@ pub struct QueryArgs {
     /// Threads to use [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Memory that the query itself may take, in MiB [default: three quarters of what is free]
+    /// Memory limit of the query in MiB [default: three quarters of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
     pub memory: Option<u32>,
-    /// Describe all tables, columns and functions (Markdown) and stop
+    /// Only describe all tables, columns and functions (Markdown)
     #[arg(long)]
     pub schema: bool,
-    /// Runs, trace files or globs [default: the newest run in weft-runs], and behind them the query; `-` reads the query from stdin
+    /// Runs, trace files or globs [default: the newest run in weft-runs], then the query; `-` reads the query from stdin
     #[arg(value_name = "RUN... SQL", required_unless_present = "schema")]
     pub words: Vec<OsString>,
 }
@@ -44,7 +44,7 @@ pub struct QueryArgs {
 /// How a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns for people
+    /// Aligned columns
     Table,
     /// Comma-separated values with a header
     Csv,
@@ -57,7 +57,7 @@ pub enum Format {
 }
 
 impl QueryArgs {
-    /// The command line that says the same.
+    /// The same arguments as a command line.
     pub fn command_line(&self) -> Vec<OsString> {
         let format = self.format.and_then(|format| Some(format.to_possible_value()?.get_name().to_owned()));
         let mut words: Vec<OsString> = Vec::new();

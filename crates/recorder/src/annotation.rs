@@ -1,8 +1,8 @@
-//! Events that a program tells of itself: spans, instants, counters, metadata, with arguments.
+//! Annotations of a program: spans, instants, counters and metadata, with arguments.
 //!
 //! An annotation is a record like that of a call, with the bit [`ANNOTATION`] in its head, name and category in place of
 //! path and descriptor, and a *payload*: the arguments, tagged and packed ([`Payload`] writes them, [`arguments`] reads
-//! them). The first [`INLINE`] bytes of the payload lie in the record itself, the rest in the records behind it, which are
+//! them). The first [`INLINE`] bytes of the payload are in the record itself, the rest in the records after it, which are
 //! taken together with it and stored before it.
 //!
 //! ```text
@@ -28,15 +28,15 @@ pub const MAX_PAYLOAD: usize = INLINE + 64 * PER_RECORD;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EventKind {
-    /// A span on the thread's stack, told at its end.
+    /// A span on the thread's stack, recorded at its end.
     Span = 0,
-    /// The start of a span on the thread's stack, told by itself.
+    /// The start of a span on the thread's stack, recorded separately.
     Begin = 1,
     /// The end of the thread's newest open span.
     End = 2,
-    /// A span that may overlap others of its thread, told at its end.
+    /// A span that may overlap others of its thread, recorded at its end.
     AsyncSpan = 3,
-    /// The start of an async span, told by itself.
+    /// The start of an async span, recorded separately.
     AsyncBegin = 4,
     /// Its end, perhaps on another thread.
     AsyncEnd = 5,
@@ -50,7 +50,7 @@ pub enum EventKind {
     Meta = 9,
     /// The start of an arrow between spans.
     FlowStart = 10,
-    /// A stop on its way.
+    /// A step on its way.
     FlowStep = 11,
     /// Its end.
     FlowEnd = 12,
@@ -122,7 +122,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What an event tells besides its arguments.
+/// An event without its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct EventHead {
     /// What kind of event.
@@ -203,7 +203,7 @@ pub enum Argument<'a> {
     At(i64, i64),
 }
 
-/// The arguments of one annotation, packed, on the stack of whoever makes it; `ROOM` is at most [`MAX_PAYLOAD`].
+/// The packed arguments of one annotation, on the caller's stack; `ROOM` is at most [`MAX_PAYLOAD`].
 pub struct Payload<const ROOM: usize = MAX_PAYLOAD> {
     bytes: [core::mem::MaybeUninit<u8>; ROOM],
     length: usize,

@@ -1,6 +1,6 @@
-//! The arena as the traced process uses it: where it lies, how it is claimed, how it grows, and its segments.
+//! The arena in the traced process: its place, claiming it, growing it, and its segments.
 //!
-//! What an arena looks like is in [`crate::layout`]; whose it is, in [`crate::process`]. Nothing here is on the way of an event:
+//! [`crate::layout`] has the layout, [`crate::process`] the ownership. Nothing here is on the hot path:
 //! a thread comes here when its segment is full.
 
 mod sharing;
@@ -178,7 +178,7 @@ fn claim_ready(
             && word.compare_exchange(pool_state::READY, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             return map(number as u64).map(Some).inspect_err(|_| {
-                // Cannot be had from here (descriptors, permissions, another root): let another process have it.
+                // It cannot be opened from here (descriptors, permissions, another root): leave it to another process.
                 word.store(pool_state::READY, Ordering::Release);
             });
         }
@@ -218,7 +218,7 @@ pub(crate) fn refuse(control: &Control, why: Refusal) {
     }
 }
 
-/// How often a place is looked at that another process is filling: some microseconds. Whoever is killed meanwhile never ends.
+/// How often to check an entry that another process is filling: some microseconds. A process that is killed meanwhile never finishes it.
 const LOOKS: u32 = 200;
 
 /// Takes a place for a program, or counts it where it has one already. Whether it is counted there.
@@ -565,7 +565,7 @@ mod tests {
         }
     }
 
-    /// A program has one place for a reason; one that somebody never filled is passed over.
+    /// A program has one entry per reason; an entry that was never filled is skipped.
     #[test]
     fn refusals_are_counted_by_program_and_reason() {
         use Refusal::{AddressSpace, Room};

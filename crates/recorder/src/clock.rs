@@ -1,11 +1,11 @@
 //! The clock of records: the time-stamp counter where the kernel trusts it, else CLOCK_MONOTONIC.
 //!
 //! Records hold raw ticks. The drain turns them into nanoseconds by anchors, pairs of (ticks, CLOCK_MONOTONIC) that every
-//! segment carries and that the supervisor takes once a second: piece by piece, so that a clock which NTP slews for a
+//! segment carries and that the supervisor takes once a second. The conversion is piecewise, so that NTP slew over a
 //! week does not bend the trace. Measured here: rdtsc 10 ns, clock_gettime through the vdso 24 ns, as a system call 268 ns.
 //!
 //! A thread can lose the counter: after `prctl(PR_SET_TSC)` and in strict seccomp, rdtsc raises SIGSEGV, also inside the vdso. From then on every
-//! thread of the process looks up its own [`Source`], and a segment says which clock its records count.
+//! thread of the process looks up its own [`Source`], and a segment states the clock of its records.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 

@@ -1,5 +1,5 @@
-//! Can the program at a path be traced? Looked at before exec, because a preloaded library that does not fit would kill or
-//! disturb the program: then it runs untraced and the ledger says why.
+//! Decides before exec whether a program can be traced. An incompatible preloaded library would kill or
+//! disturb the program, so such a program runs untraced and the ledger says why.
 //!
 //! `weft run` and the exec and spawn hooks ask the same function. It reads a few hundred bytes of the file with raw system
 //! calls, on the caller's stack: a hook may be running in a `vfork` child.

@@ -1,4 +1,4 @@
-//! How segments go from hand to hand: free, taken by a thread, filled, closed, emptied by the drain, free again.
+//! The hand-over of segments between threads and the drain: free, taken by a thread, filled, closed, emptied by the drain, free again.
 //!
 //! ```text
 //!        take_free        open            take, publish …           close                 read            release
@@ -9,10 +9,10 @@
 //! Every step that orders memory between a thread and the drain is here, for both sides, and nowhere else. The steps are written over
 //! abstract words ([`Word`], [`Number`], [`Segment`]): in production these are the atomics of the mapped arena ([`Mapped`]); in
 //! `loom/interleavings.rs` they are loom's, which tries all interleavings and all values that the orderings permit; in `tests/model` they are plain
-//! memory of a thread that is killed or interrupted at each step, and the production ones on the heap, where Miri can follow them.
+//! memory of a thread that is killed or interrupted at each step, and production atomics on the heap, where Miri can check them.
 //!
-//! What the drain may rely on: a record whose head is not zero is complete; a segment in `closed` gets no further records, except those that its
-//! thread has begun and a signal handler holds up. What a thread may rely on: a segment that it took is its own until it closes it, and all heads in
+//! The drain may rely on this: a record with a nonzero head is complete; a segment in `closed` gets no further records, except those that its
+//! thread has begun and a signal handler interrupted. A thread may rely on this: a segment that it took is its own until it closes it, and all heads in
 //! it are zero.
 
 use core::marker::PhantomData;
@@ -111,7 +111,7 @@ pub trait Segment: Copy {
     fn head(&self, record: u32) -> &Self::Half;
     /// A record, below [`Self::RECORDS`].
     fn record(&self, record: u32) -> Self::Record;
-    /// Zeroes the first `used` records with plain stores: whoever calls this is alone with the segment.
+    /// Zeroes the first `used` records with plain stores: the caller has exclusive access to the segment.
     fn wipe(&self, used: u32);
 }
 
@@ -296,7 +296,7 @@ pub fn release<S: Segment, W: Number<Value = u64>>(segment: S, closed: &W, free:
 
 // --- places that one of many takes ---
 
-/// Takes a process slot; false when somebody else has it.
+/// Takes a process slot; false if another process has it.
 pub fn claim_slot<W: Number<Value = u32>>(state: &W) -> bool {
     state.compare_exchange(process_state::FREE, process_state::CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }

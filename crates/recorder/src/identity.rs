@@ -1,6 +1,6 @@
-//! Who am I among many: rank, world size and launcher from the variables that launchers set.
+//! The identity of a process in a parallel job: rank, world size and launcher, from the variables that launchers set.
 //!
-//! No MPI library is linked and none is needed: every launcher tells its processes who they are through the environment.
+//! No MPI library is needed: every launcher passes the rank to its processes in the environment.
 
 /// The launcher whose variables were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,14 @@
 //! <live>/a<N>       Arena N, base piece (PIECE_SIZE): header | process slots | name index | name heap | segments
 //! <live>/a<N>.<K>   growth piece K ≥ 1 of arena N (PIECE_SIZE): segments only, or name index + heap only
 //!
-//! In a run that is shared with other users, the growth of a pooled arena lies in its own file, piece K at K × PIECE_SIZE: a process
+//! In a run that is shared with other users, a pooled arena grows within its own file, piece K at K × PIECE_SIZE: a process
 //! maps all of that when it claims the arena, and needs no right to open anything later (`recorder/src/arena/sharing.rs`).
 //!
 //! Segment (SEGMENT_SIZE): SegmentHeader (64 bytes) | Record × RECORDS_PER_SEGMENT
 //! ```
 //!
-//! Who writes what: a process slot, its segments and names are written by the traced process; `taken_by`, the move
-//! to `FREE`, and the pool words are written by the drain. The two meet only at atomics.
+//! The traced process writes its process slot, segments and names; the drain writes `taken_by`, the state
+//! `FREE` and the pool words. The two synchronise only through atomics.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
@@ -40,7 +40,7 @@ pub const SEGMENT_SIZE: usize = 128 << 10;
 pub const RECORDS_PER_SEGMENT: u32 = (SEGMENT_SIZE / size_of::<Record>()) as u32 - 1;
 /// Process slots of an arena: one image and the children it forked that are alive or not yet drained.
 pub const PROCESS_SLOTS: usize = 128;
-/// Pieces of an arena, the base included: 4 GiB, 64 million events of a program that nobody drains. A name id has 12 bits for its piece.
+/// Pieces of an arena, the base included: 4 GiB, 64 million events of a program without a drain. A name id has 12 bits for its piece.
 pub const MAX_PIECES: usize = 1024;
 /// Arenas in the pool that the supervisor keeps ready.
 pub const POOL_SLOTS: usize = 256;
@@ -194,7 +194,7 @@ pub enum Loss {
     InSignal = 1,
     /// No free process slot in the arena for a forked child.
     NoProcessSlot = 2,
-    /// No arena could be had at all.
+    /// No arena was available at all.
     NoArena = 3,
     /// The name of a file could not be kept (the event is there, its path is not).
     NameLost = 4,
@@ -229,7 +229,7 @@ pub struct KernelIo {
 }
 
 impl KernelIo {
-    /// Counters that nobody could read.
+    /// Counters that could not be read.
     pub const UNKNOWN: Self = Self { rchar: u64::MAX, wchar: u64::MAX };
 }
 
@@ -299,9 +299,9 @@ pub struct ProcessSlot {
     /// Name id of what the process calls itself (`prctl(PR_SET_NAME)` of its main thread); 0 while it says nothing.
     pub own_name: AtomicU32,
     _reserved_name: u32,
-    /// What the recorder itself has read in the image: `io_end` leaves it out, and whoever waits for the process gets it in his own counters.
+    /// Bytes that the recorder itself has read in the image: `io_end` excludes them, but the kernel adds them to the counters of the parent that waits.
     pub own_reads: u64,
-    /// CPU time of the main thread in nanoseconds at the end; 0 when nobody could ask.
+    /// CPU time of the main thread in nanoseconds at the end; 0 if unknown.
     pub main_cpu: u64,
     /// Time in nanoseconds that the main thread could have run and had no processor; 0 likewise.
     pub main_queued: u64,
@@ -398,7 +398,7 @@ pub mod pool_state {
 pub mod wanted {
     /// Programs of this user need arenas.
     pub const ASKED: u64 = 1 << 32;
-    /// There are none to be had for now: waiting does not help.
+    /// None are available for now: waiting does not help.
     pub const REFUSED: u64 = 1 << 33;
 }
 
@@ -431,7 +431,7 @@ pub struct Control {
     pub options: u32,
     /// Growth limit: pieces per arena, at most [`MAX_PIECES`].
     pub max_pieces: u32,
-    /// CLOCK_MONOTONIC of the supervisor's last look; stale means that nobody drains.
+    /// CLOCK_MONOTONIC of the supervisor's last poll; stale means that nothing is drained.
     pub heartbeat: AtomicU64,
     /// Longest time a thread waits for room with [`options::WAIT_WHEN_FULL`], in nanoseconds.
     pub wait_limit: u64,
@@ -449,14 +449,14 @@ pub struct Control {
     pub refused: [Refused; REFUSED],
     /// How many there were.
     pub refusals: AtomicU32,
-    /// With [`options::OTHER_USERS`]: whose arena each of the pool should be. Whoever claims one looks at the file.
+    /// With [`options::OTHER_USERS`]: the intended user of each arena in the pool. A process that claims one checks the file's owner.
     pub owners: [AtomicU32; POOL_SLOTS],
     /// Users whose programs need arenas: see [`wanted`].
     pub wanted: [AtomicU64; USERS],
 }
 
 /// What the supervisor has decided for all programs, once and for all. In a run that is shared with other users, programs read it from
-/// `<live>/rules`, which only the supervisor's user can write; what the control page says of the same may be anybody's.
+/// `<live>/rules`, which only the supervisor's user can write; any user can write the same facts in the control page.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -540,7 +540,7 @@ pub enum Refusal {
     NotReady = 6,
 }
 
-/// What is said of a program that was refused, by [`Refusal`].
+/// The message for a program that was refused, by [`Refusal`].
 pub const REFUSAL_NAMES: [&str; 7] = [
     "",
     "the run's shared memory is not reachable",

@@ -1,13 +1,13 @@
-//! The in-process recorder: what a traced program writes its events into.
+//! The in-process recorder, into which a traced program writes its events.
 //!
 //! A traced process image maps one *arena*, a pre-allocated file shared with the outside ([`layout`]), and from then on
 //! only stores into memory: one 64-byte [`layout::Record`] per event, into a segment that belongs to the calling
-//! thread ([`thread`]); segments go to the drain and back by the rules of [`handover`]. A record is complete once its first word is stored, so whatever kills the process, the records
+//! thread ([`thread`]); segments go to the drain and back by the rules of [`handover`]. A record is complete once its first word is stored, so however the process is killed, the records
 //! of all calls that returned are in the file. The drain (crate `weftline-drain`) reads arenas from another process,
 //! writes trace files and hands segments back; `weft recover` does the same for what a killed supervisor left.
 //!
 //! Front-ends store records and never see segments. The preload library calls [`thread::record`] for each hooked call;
-//! annotation APIs hand [`annotation::Event`]s over through the [`table`], by which all front-ends of a process find
+//! annotation APIs pass [`annotation::Event`]s through the [`table`], by which all front-ends of a process find
 //! the one recorder. Names (paths, strings) are interned in the arena ([`names`]) and referred to by a 32-bit id.
 //!
 //! # Design constraints

@@ -1,6 +1,6 @@
 //! Names (paths, command lines) interned in the arena.
 //!
-//! A name is bytes plus the id of the directory that it is relative to, so no path is composed in the traced process: a call
+//! A name is bytes plus the id of the directory that it is relative to, so the traced process composes no paths: a call
 //! with a relative path stores `(working directory's id, "data/x")` and the drain joins and normalises.
 //! An id is `piece << 20 | offset / 8` and stays valid as long as the arena, for every process that shares it.
 //!

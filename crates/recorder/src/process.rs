@@ -1,14 +1,14 @@
-//! One process's life in an arena: what it is at the moment, and the words that say so.
+//! The life of one process in an arena: its state, and the words that hold it.
 //!
-//! [`start()`] and [`stop`] begin and end a recording, fork and exec pass it on (`fork.rs`), and the slot in the arena (`slot.rs`) tells the
-//! drain of the process.
+//! [`start()`] and [`stop`] begin and end a recording, fork and exec pass it on (`fork.rs`), and the slot in the arena (`slot.rs`) describes the
+//! process to the drain.
 //!
 //! States of the private side (`STATE`): `UNBORN` until the first event or the library's constructor, `STARTING` while one
-//! thread sets up, then `ACTIVE` or `OFF`. `OFF` costs a caller one load; only an explicit [`start()`] leads out of it. Each start
-//! begins an *epoch*: segments and name ids of an earlier one are not used any more.
+//! thread sets up, then `ACTIVE` or `OFF`. `OFF` costs a caller one load; only an explicit [`start()`] leaves it. Each start
+//! begins an *epoch*: segments and name ids of earlier epochs are invalid.
 //!
-//! Ownership after fork: [`owned`] reads a word in a page that the kernel zeroes in every child (MADV_WIPEONFORK), whoever made
-//! the child and however. A child that finds it zero calls [`enter`] before it writes anything.
+//! Ownership after fork: [`owned`] reads a word in a page that the kernel zeroes in every child (MADV_WIPEONFORK), however the
+//! child was made. A child that reads zero calls [`enter`] before it writes anything.
 
 mod fork;
 pub mod slot;

@@ -1,8 +1,8 @@
 //! Scratch memory for paths.
 //!
-//! A hook may run on a signal handler's small alternate stack, where a path buffer does not fit. Cold paths that need one take
-//! one of these instead. Whoever is interrupted while holding it cannot be waited for, so a handler gets none; threads wait
-//! for each other, which takes a system call's time.
+//! A hook may run on a signal handler's small alternate stack, where a path buffer does not fit. Cold code that needs one takes
+//! one of these instead. A handler cannot wait for the thread that it interrupted, so a handler gets none; threads wait
+//! for each other, for about the time of a system call.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,7 @@
 //! Raw system calls.
 //!
-//! The recorder never calls libc's I/O functions: those are hooked, may be replaced by the program, and touch `errno`. These
-//! go straight to the kernel and return a negative errno, so a hook that uses them leaves `errno` as it was.
+//! The recorder never calls libc's I/O functions: those are hooked, may be replaced by the program, and change `errno`. These
+//! functions call the kernel directly and return a negative errno, so a hook that uses them does not change `errno`.
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};

@@ -1,12 +1,12 @@
 //! One process, one recorder: the table through which every front-end reaches it.
 //!
 //! Several libraries in a process may carry this crate: the preload library, an annotated program, an extension module. Each exports
-//! one symbol, [`weft_recorder_v1`]: a cell with the table that it uses. Whoever records first fills the cells of all
-//! others ([`announce`]'s callers walk the loaded objects), and a library that comes later finds the cell of an earlier
-//! one by name. So a span of a Python extension and the `write` inside it meet in one arena, on one clock.
+//! one symbol, [`weft_recorder_v1`]: a cell with the table that it uses. The library that records first fills the cells of all
+//! others ([`announce`]'s callers walk the loaded objects), and a library that is loaded later finds the cell of an earlier
+//! one by name. So a span of a Python extension and the `write` inside it go into one arena, on one clock.
 //!
-//! The table's layout is an interface between builds of different versions: fields are added at the end, never changed. What records look
-//! like is not part of it.
+//! The table's layout is an interface between builds of different versions: fields are added at the end, never changed. The layout
+//! of records is not part of it.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub mod on {
     pub const UNKNOWN: u32 = 2;
 }
 
-/// What [`Table::bind`] does, and [`Table::start`] is told.
+/// The flags of [`Table::bind`] and [`Table::start`].
 pub mod binding {
     /// Take all hooks out again.
     pub const NONE: u32 = 0;
@@ -150,7 +150,7 @@ pub unsafe fn announce(table: &'static Table, cell: *const AtomicPtr<Table>) {
     }
 }
 
-/// The table in another library's cell, if somebody there has looked already.
+/// The table in another library's cell, if it is set already.
 ///
 /// # Safety
 /// `cell` must be null or the address of a `weft_recorder_v1` in a loaded object that stays loaded.

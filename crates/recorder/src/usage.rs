@@ -1,6 +1,6 @@
-//! What a thread and its process have used so far: processor time and memory.
+//! CPU time and memory that a thread and its process have used so far.
 //!
-//! Raw system calls, four of them and a small file: about three microseconds, so spans ask only when the user wants it.
+//! This takes four raw system calls and a small file, about three microseconds, so spans do it only on request.
 
 use crate::annotation::Usage;
 use crate::{process, sys};

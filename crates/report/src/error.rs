@@ -1,4 +1,4 @@
-//! What can go wrong when a report is written.
+//! Errors of writing a report.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The first lines of a report and of what `weft run` prints at its end: how the program ended, where its wall time went, what tracing it cost,
-//! and whether the trace is whole. What supervisors recorded is enough for all of it.
+//! The first lines of a report and of the summary of `weft run`: how the program ended, where its wall time went, the overhead,
+//! and whether the trace is complete. The records of supervisors are enough for all of it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{Property, signals};
 
 /// From this coverage on, in percent, a trace counts as whole.
 const WHOLE: f64 = 99.0;
-/// Programs and unseen ways of I/O that are told one by one.
+/// Programs and unseen kinds of I/O that are listed one by one.
 const SHOWN: usize = 5;
 
 /// What is known of a run directory.
@@ -152,7 +152,7 @@ impl<'r> Head<'r> {
         let shown = match lost {
             0 if whole => String::new(),
             0 => "nothing".to_owned(),
-            lost => format!("{} ({}); weft check tells why", counted(lost, "event", "events"), reasons.join(", ")),
+            lost => format!("{} ({}); weft check says why", counted(lost, "event", "events"), reasons.join(", ")),
         };
         properties.push(Property { name: "lost_events", label: "lost", value: lost.into(), shown, alarming: lost > 0 });
         if totals.dropped_members > 0 {
@@ -178,7 +178,7 @@ impl<'r> Head<'r> {
             alarming: false,
         });
         if totals.open {
-            let shown = "processes of this run are still running; weft info shows them when they are done".to_owned();
+            let shown = "processes of this run are still running; weft info shows them when they have ended".to_owned();
             properties.push(Property { name: "open", label: "open", value: true.into(), shown, alarming: false });
         }
         properties

@@ -1,4 +1,4 @@
-//! A report for people with a browser: one file that loads nothing from elsewhere, works without scripts and prints well.
+//! A report as an HTML page: one file that loads nothing from the network, works without scripts and prints well.
 
 use std::fmt::Write as _;
 

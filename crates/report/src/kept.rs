@@ -1,5 +1,5 @@
-//! The verdict on a run, kept beside its index so that a list of runs can show it: `.weft/verdict.json`. It is a copy of what a report says, safe to delete,
-//! and belongs to a trace of one size: a run that grows is judged again.
+//! The verdict on a run, stored beside its index so that a list of runs can show it: `.weft/verdict.json`. It is a copy of the report's verdict, safe to delete,
+//! and valid for a trace of one size: a run that grows is judged again.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ fn path(run: &Path) -> PathBuf {
     run.join(DIRECTORY).join(FILE)
 }
 
-/// Keeps the verdict on a whole run of the caller's. Where that is not possible nothing is kept: nobody needs it.
+/// Stores the verdict on a complete run of the caller. If that fails, nothing is stored: it is only a cache.
 pub fn write(run: &Path, trace_bytes: u64, verdict: &Verdict) {
     let Some(headline) = verdict.headline() else { return };
     let worst = verdict.leading();

@@ -1,19 +1,19 @@
-//! Results out: one report, in the form that its reader takes.
+//! Output of results: one report in many forms.
 //!
 //! A [`Report`] is a headline, properties, findings and sections (each a table). [`mod@make`] builds it from an analysis, [`head`] the properties that supervisors
 //! recorded; the other modules write it.
 //!
 //! | module | for |
 //! |---|---|
-//! | [`text`] | people at a terminal |
-//! | [`html`] | people with a browser: one file, nothing loaded from elsewhere |
+//! | [`text`] | terminals |
+//! | [`html`] | browsers: one file that loads nothing from the network |
 //! | [`json`] | scripts |
 //! | [`csv`], [`sqlite`], [`parquet`] | other tools: every section is a table, with full precision |
 //! | [`kept`] | a list of runs: the verdict in short, beside the index |
-//! | [`sampled`] | the part that samples tell |
+//! | [`sampled`] | the sections made from samples |
 //! | `sparkline` | numbers as a line of bars |
 //!
-//! How a number is printed is `weftline_analysis::units`' business: every column of a table tells its unit.
+//! Every column of a table has a unit; `weftline_analysis::units` formats numbers.
 #![forbid(unsafe_code)]
 
 pub mod csv;

@@ -33,7 +33,7 @@ pub fn report(runs: &[String], run: &Run, summary: &Summary, views: Vec<(String,
     if summary.job.total_calls > 0 {
         // Every rule rests on single calls; silence about the others is no praise.
         let calls = count(summary.job.total_calls);
-        skipped.push(format!("{calls} calls that are known only as totals: rules look at single calls"));
+        skipped.push(format!("{calls} calls known only as totals: rules need single calls"));
     }
     Report {
         title: runs.join(" "),
@@ -121,13 +121,13 @@ fn totals(summary: &Summary) -> Option<Property> {
     let period = time(job.period_ns.unsigned_abs());
     let all = job.total_calls + job.events.saturating_sub(job.ignored);
     let mut shown = format!(
-        "{} of {} calls are known only as totals of {period}: what needs single calls is left out or empty",
+        "{} of {} calls are known only as totals of {period}: numbers that need single calls are left out or empty",
         count(job.total_calls),
         count(all)
     );
     if job.recorded_twice > 0 {
         shown.push_str(&format!(
-            "; totals of {} more were recorded call by call and count once",
+            "; totals of {} more calls that were also recorded one by one count once",
             count(job.recorded_twice)
         ));
     }
@@ -217,13 +217,11 @@ fn programs(rows: &[ProgramRow]) -> Section {
         // Traces of others name no programs.
         rows: if known { ROWS } else { 0 },
         shown_rows: None,
-        note: Some(
-            "lived, pid, rank: of the process that lived longest; times are those of all threads, added up".into(),
-        ),
+        note: Some("lived, pid, rank: of the process that lived longest; times are summed over all threads".into()),
     }
 }
 
-/// A table of the summary as people see it; the job itself is told as properties.
+/// A table of the summary as displayed; the job itself is shown as properties.
 fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
     let make = |title: &str, columns: &[&'static str], note: Option<&str>| Section {
         key: key.to_owned(),
@@ -280,7 +278,7 @@ fn section(key: &str, table: &Table, summary: &Summary) -> Option<Section> {
 fn layers(make: impl Fn(&str, &[&'static str], Option<&str>) -> Section, summary: &Summary) -> Section {
     let used: Vec<usize> = (0..summary.layers.len()).filter(|place| summary.layers[*place].count > 0).collect();
     let columns = ["layer", "time_union", "time_unoverlapped", "time_self", "time_sum", "count", "size", "processes"];
-    let note = "wall: time in which the layer was active; self: without the layers below, per process; time: nested and parallel spans count again";
+    let note = "wall: time in which the layer was active; self: without the layers below, per process; time: sum of durations, nested and parallel spans count again";
     let mut section = make("layers", &columns, Some(note));
     section.rows = if used.len() > 1 { 40 } else { 0 };
     section.shown_rows = Some(used);
@@ -360,7 +358,7 @@ fn timeline_note(summary: &Summary) -> String {
     let period = time(summary.job.period_ns.unsigned_abs());
     if summary.spread {
         note.push_str(&format!(
-            "; totals of {period} are spread evenly over shorter steps, because they do not tell when in it calls were"
+            "; totals of {period} are spread evenly over shorter steps, because they do not say when the calls were made"
         ));
     } else if summary.job.total_calls > 0 {
         note.push_str(&format!("; totals of {period} belong to the step that holds the middle of it"));

@@ -1,4 +1,4 @@
-//! The part of a report that samples tell: what hosts, devices and programs used over time, and, of a run that has nothing else, what was sampled at all.
+//! The sections made from samples: usage of hosts, devices and programs over time, and, for a run of samples only, what was sampled.
 
 use serde_json::json;
 use weftline_analysis::Table;
@@ -42,7 +42,7 @@ pub fn add(report: &mut Report, run: &Run, summary: &Summary, samples: &Samples)
         report.skipped.clear();
         for property in &mut report.properties {
             match property.name {
-                // There was no program whose time and processes could be told.
+                // There was no program with time and processes to show.
                 "time_ns" | "processes" => property.shown.clear(),
                 "traces" => {
                     property.shown =
@@ -168,7 +168,7 @@ fn hosts(samples: &Samples, origin: i64) -> Section {
     let (from, to) = samples.axis.unwrap_or((0, 0));
     let elapsed = |at: i64| time(at.saturating_sub(origin).max(0) as u64);
     let mut note = format!(
-        "curves go from {} to {}; a full bar is 100 % or all memory where there is such a limit, else the highest value",
+        "curves go from {} to {}; a full bar is 100 %, or all memory, or else the highest value",
         elapsed(from),
         elapsed(to)
     );
@@ -196,7 +196,7 @@ fn hosts(samples: &Samples, origin: i64) -> Section {
     }
 }
 
-/// The curves that people see, and what is to be said of the others.
+/// The displayed curves, and a note about the others.
 fn worth_showing(samples: &Samples) -> (Vec<usize>, Vec<String>) {
     let all = &samples.series;
     let active = |series: &Series| series.always || series.is_active();
@@ -292,7 +292,7 @@ fn programs(samples: &Samples) -> Section {
         rows: PROGRAMS,
         shown_rows: None,
         note: Some(
-            "all processes of a program together, as far as samples saw them; memory: resident, at most; read, written: bytes of calls; 100 % CPU is one processor"
+            "all sampled processes of a program together; memory: peak resident; read, written: bytes of calls; 100 % CPU is one processor"
                 .into(),
         ),
     }

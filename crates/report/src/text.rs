@@ -1,4 +1,4 @@
-//! A report for people at a terminal.
+//! A report as text for a terminal.
 
 use weftline_analysis::findings::{Finding, Severity};
 use weftline_analysis::table::{Column, Field, ValueKind};

@@ -1,8 +1,8 @@
-//! What a process is called in the names of its files.
+//! The name of a process in its file names.
 //!
-//! A program is known by its own name, a script by its file and not by its interpreter, a module by its dotted path. Workers that
-//! Python's `multiprocessing` starts anew have a command line that says nothing; they are known by the script whose
-//! workers they are.
+//! A program has its own name, a script the name of its file and not of its interpreter, a module its dotted path. Workers that
+//! Python's `multiprocessing` spawns have a command line that says nothing; they have the name of the script that
+//! started them.
 
 use weftline_format::text::from_bytes;
 
@@ -15,7 +15,7 @@ const ANCESTORS: usize = 4;
 #[derive(Debug, PartialEq, Eq)]
 enum Naming {
     Name(String),
-    /// A worker of somebody's.
+    /// A worker of another process.
     Worker,
 }
 

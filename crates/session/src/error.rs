@@ -1,4 +1,4 @@
-//! What can go wrong. None of it may reach the traced program: a front-end prints the sentence and the program goes on untraced.
+//! Errors. None may reach the traced program: a front-end prints the message and the program continues untraced.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ pub enum SessionError {
         source: io::Error,
     },
     /// The recorder could not be started; the trace directory may lie where it cannot be mapped.
-    #[error("the recorder does not start on {}", live.display())]
+    #[error("the recorder cannot start with {}", live.display())]
     NotStarted {
         /// The live directory that it was told to use.
         live: PathBuf,
     },
     /// Another thread began or finishes a session, for too long.
-    #[error("another thread is beginning or finishing a recording")]
+    #[error("another thread is starting or finishing a recording")]
     Busy,
     /// What was recorded could not be turned into files.
     #[error(transparent)]

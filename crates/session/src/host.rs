@@ -1,4 +1,4 @@
-//! This host and this process, as far as leftovers must be told from the work of a living process.
+//! Facts about this host and process, to distinguish leftovers from the work of a running process.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What dead processes left: found, brought into files, published.
+//! Finds what killed processes left, writes it to files and publishes them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -73,7 +73,7 @@ pub(crate) fn sweep(directory: &Path, base: &OsStr) -> Vec<String> {
         let outcome = match abandoned {
             Ok(true) if size_below(&hidden) > SWEEP_LIMIT => {
                 let place = hidden.display();
-                messages.push(format!("a killed process left a long trace; `weft recover {place}` makes its files"));
+                messages.push(format!("a killed process left a long trace; `weft recover {place}` writes its files"));
                 continue;
             }
             Ok(true) => finish(&hidden, false),
@@ -82,7 +82,7 @@ pub(crate) fn sweep(directory: &Path, base: &OsStr) -> Vec<String> {
         };
         match outcome {
             Ok(published) => messages.extend(published.messages),
-            Err(error) => messages.push(format!("what a killed process left cannot be published: {error}")),
+            Err(error) => messages.push(format!("the trace of a killed process cannot be written: {error}")),
         }
     }
     messages

@@ -1,5 +1,5 @@
-//! Recording without `weft run`: the session that a process begins and finishes itself, and the files that it leaves, under the names that users of
-//! DFTracer and PerfFlowAspect expect (`weftline-dropin`) or as a run directory.
+//! Recording without `weft run`: a process begins and finishes a session itself. Its files have the names that users of
+//! DFTracer and PerfFlowAspect expect (`weftline-dropin`), or form a run directory.
 //!
 //! ```text
 //! options ─▶ begin ─▶ <dir>/.<name>.weft/  a hidden run directory; the recorder writes into shared memory there
@@ -16,10 +16,10 @@
 //! | [`leftovers`] | what killed processes left, for the next session and for `weft recover` |
 //! | `publish` | from the hidden directory to named files |
 //! | `run` | a run directory for a program's own API |
-//! | `app`, `host` | what a process is called, and whether it lives |
+//! | `app`, `host` | the name of a process, and whether it is alive |
 //! | `raw` | the only `unsafe` code |
 //!
-//! Front-ends call this crate; it prints nothing, except at the end of a process that nobody listens to any more.
+//! Front-ends call this crate; it prints nothing itself, except at the end of a process, when no front-end can.
 #![deny(unsafe_code)]
 
 mod app;

@@ -1,7 +1,7 @@
 //! From a hidden run directory to the files that a program's user expects.
 //!
-//! A session records into a run directory of its own, hidden beside the place where the files belong. `publish.json` in it says what
-//! they are to be called and what is to stand in them, so that whoever comes by after a kill can finish the work.
+//! A session records into a hidden run directory of its own, beside the final place of its files. `publish.json` in it states their
+//! names and contents, so that the next session or `weft recover` can finish the work after a kill.
 //! Publishing may be interrupted anywhere and repeated: a file gets its name by a hard link, which never replaces
 //! another file, and its original goes only after that.
 
@@ -135,7 +135,7 @@ pub(crate) fn finish_directory(hidden: &Path, how: How) -> Result<Published> {
         published.open = hidden.exists().then_some(WhyOpen::Locked);
         return Ok(published);
     };
-    // Whoever had the lock may have finished it.
+    // The previous holder of the lock may have finished it.
     let Some(publication) = Publication::read(hidden)? else { return Ok(published) };
     let options = RecoverOptions {
         believe_ended: how.believe_ended,
@@ -314,7 +314,7 @@ fn give_name(file: &Path, name: impl Fn(u32) -> PathBuf) -> Result<PathBuf> {
     Ok(name(1))
 }
 
-/// Whether a file tells no more than that its process began and ended.
+/// Whether a file holds only the start and end of its process.
 fn only_marks(trace: &Path) -> Result<bool> {
     let mut members = Members::open(trace)?;
     let mut marks_only = true;

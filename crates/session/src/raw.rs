@@ -1,13 +1,13 @@
-//! What safe Rust cannot say: calls through the recorder's table, `atexit`, and a program that is run and waited for where nothing but
-//! system calls may be made.
+//! The unsafe code of this crate: calls through the recorder's table, `atexit`, and running a program where only
+//! system calls are allowed.
 //!
-//! A process that ends by `_exit` runs no exit handlers, and may do so from a signal handler or with locks held. Then the
-//! command line that [`prepare`] laid out beforehand is executed by a child that shares this process's memory until it
-//! executes (as with `vfork`, so that its cost does not grow with the program), and waited for. No function of the C library is
-//! called: the hooks sit there.
+//! A process that ends by `_exit` runs no exit handlers, and may do so from a signal handler or with locks held. Then this module
+//! starts a child that executes the command line of [`prepare`], and waits for it. The child shares this process's memory until it
+//! executes (as with `vfork`, so that its cost does not grow with the program). It calls no function of the C library,
+//! since those are hooked.
 //!
-//! A process that is interrupted (Ctrl-C, `kill`, the end of a job) would leave the same to whoever comes by next. Programs that were written for other tracers
-//! look for their file at once, so [`take_interrupts`] does it for them.
+//! After an interrupt (Ctrl-C, `kill`, the end of a job) the next session could finish the trace. But users of other tracers
+//! expect the file at once, so [`take_interrupts`] finishes it.
 
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -85,7 +85,7 @@ pub(crate) fn prepare(
     PREPARED.store(made, Ordering::Release);
 }
 
-/// Nothing is to be run any more.
+/// Nothing more has to be run.
 pub(crate) fn unprepare() {
     PREPARED.store(std::ptr::null_mut(), Ordering::Release);
 }
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Only what nobody has taken is taken, and only what is still ours is given back.
+    /// Handlers are installed only for signals without one, and removed only if they are still ours.
     #[test]
     fn signals_of_others_are_left_alone() {
         let is = |signal: c_int, handler: libc::sighandler_t| {

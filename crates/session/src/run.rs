@@ -1,4 +1,4 @@
-//! A run directory for a program that records itself: `run.json` as `weft run` would have made it.
+//! A run directory for a program that records without `weft run`: `run.json` as `weft run` would have written it.
 
 use std::fs;
 use std::io;

@@ -1,12 +1,12 @@
-//! A session: the time in which a process records itself.
+//! A session: the time in which a process records without `weft run`.
 //!
-//! [`begin`] makes a place to record into and starts the recorder; [`finish`] stops it, turns what was recorded into files and gives
-//! these the names that the program's user expects. Nobody has to call `finish`: it is called at `exit`, also in forked
+//! [`begin`] makes a directory to record into and starts the recorder; [`finish`] stops it, writes the files and gives
+//! them the names that the user expects. Calling `finish` is optional: it runs at `exit`, also in forked
 //! children, which record into the same shared memory and publish their own files. A process that ends by `_exit`, or by SIGINT, SIGTERM or
 //! SIGHUP where nobody else has taken them, lets `weft recover` do it, if the path of `weft` is known. What a killed process leaves is published by its parent's `finish`, by
 //! the next `begin` at the same place, or by `weft recover`.
 //!
-//! A process has one session at most. Where something records already, as under `weft run`, `begin` joins and all of this does nothing.
+//! A process has one session at most. If something records already, as under `weft run`, `begin` joins it and does nothing else.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -176,7 +176,7 @@ pub fn begin(table: &'static Table, plan: Plan, weft: Option<&Path>) -> Result<B
         let untraced =
             |(name, _): &(OsString, OsString)| !["LD_PRELOAD", "LD_AUDIT", LIVE_VARIABLE].iter().any(|n| name == n);
         raw::prepare(table, weft, &words, std::env::vars_os().filter(untraced));
-        // A run is finished by whoever reads it.
+        // The next command that reads a run finishes it.
         if matches!(prepared.place, Place::Hidden(_)) {
             raw::take_interrupts();
         }
@@ -342,7 +342,7 @@ extern "C" fn process_ends(sudden: i32) {
     }
     let outcome = SessionLock::take().and_then(|lock| {
         let Some(session) = lock.session()?.take() else { return Ok(Published::default()) };
-        // Whoever interrupts from here on must not wait for what this thread is at.
+        // A signal handler from here on must not wait for this thread's work.
         raw::leave_interrupts();
         // Hooks stay: taking them out would only cost the program time.
         (session.table.stop)(NO_STATUS);
@@ -351,14 +351,14 @@ extern "C" fn process_ends(sudden: i32) {
     let lines = match outcome {
         Ok(Published { open: Some(WhyOpen::Locked), .. }) => {
             vec![
-                "the trace of this process is not finished: another process works on it; `weft recover` can do it"
+                "the trace of this process is not finished: another process is working on it; run `weft recover`"
                     .to_owned(),
             ]
         }
         Ok(published) => published.messages,
         // A thread of the parent was beginning or finishing when this process was forked: nothing was recorded here.
         Err(SessionError::Busy) => Vec::new(),
-        Err(error) => vec![format!("the trace of this process is not finished: {error}; `weft recover` can do it")],
+        Err(error) => vec![format!("the trace of this process is not finished: {error}; run `weft recover`")],
     };
     lines.iter().for_each(|line| raw::say(line));
 }

@@ -55,12 +55,12 @@ impl Order {
         }
         let binary = matches!(format, Format::Parquet | Format::Arrow);
         if binary && options.output.is_none() && std::io::stdout().is_terminal() {
-            bail!("this format is not for terminals; send it to a file with -o FILE or to another program");
+            bail!("this format is binary; write it to a file with -o FILE, or pipe it to a program");
         }
         let mut runs: Vec<PathBuf> = options.words.into_iter().map(PathBuf::from).collect();
         let sql = match (runs.pop(), runs.len()) {
             (Some(word), 0) => {
-                bail!("name a run and then the query: weft-sql RUN... SQL (there is only {})", word.display())
+                bail!("give a run and then the query: weft-sql RUN... SQL (got only {})", word.display())
             }
             (Some(word), _) if word.as_os_str() == "-" => {
                 let mut text = String::new();
@@ -68,7 +68,7 @@ impl Order {
                 text
             }
             (Some(word), _) => word.into_os_string().into_string().ok().context("the query is not UTF-8")?,
-            (None, _) => bail!("name a run and then the query: weft-sql RUN... SQL"),
+            (None, _) => bail!("give a run and then the query: weft-sql RUN... SQL"),
         };
         Ok(Order::Query(Query {
             runs,

@@ -1,4 +1,4 @@
-//! What went wrong, in one sentence: what, where, what to do.
+//! Error messages in one sentence: what, where, what to do.
 
 use std::io::ErrorKind;
 
@@ -12,11 +12,11 @@ use crate::session::{CATALOG, SCHEMA};
 /// A statement that is not let through.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("{0} is refused: only queries that read the run are answered (SELECT, EXPLAIN, DESCRIBE, SHOW TABLES)")]
+    #[error("{0} is refused: use a read-only query (SELECT, EXPLAIN, DESCRIBE, SHOW TABLES)")]
     Statement(String),
-    #[error("the query is refused, since it would do more than read the run: {0}")]
+    #[error("the query is refused because it does more than read the run: {0}")]
     Plan(String),
-    #[error("give one query, not several and not none")]
+    #[error("give exactly one query")]
     NotOne,
 }
 
@@ -81,7 +81,8 @@ fn of_query(error: &DataFusionError) -> String {
             of_plan(text)
         }
         DataFusionError::ResourcesExhausted(_) => {
-            "the query needs more memory than it may take; ask for fewer rows or groups, or allow more with --memory MIB".to_owned()
+            "the query exceeds its memory limit; select fewer rows or groups, or raise the limit with --memory MIB"
+                .to_owned()
         }
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::ArrowError(error, _) => error.to_string(),

@@ -1,7 +1,7 @@
-//! Which statements are let through: one query over the run's tables, an explanation of one, or a look at the tables.
+//! Admits only read-only statements: one query over the run's tables, its explanation, or a description of the tables.
 //!
-//! Two nets. This one looks at the parsed statement and lets through a short list. The other is DataFusion's own check of the plan, for what a
-//! query may hold inside; besides, the session knows no table factories, file formats or functions that open files.
+//! There are two checks. This one admits a short list of parsed statements. The other is DataFusion's own check of the plan, for what is
+//! inside a query. Also, the session has no table factories, file formats or functions that open files.
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SQLOptions;

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`args`] | the command line |
 //! | [`session`] | the run, opened, and DataFusion over it |
-//! | [`guard`] | which statements are let through: those that read the run's tables |
+//! | [`guard`] | admits only statements that read the run's tables |
 //! | [`tables`] | the tables, with what is pushed down into the index |
-//! | [`functions`] | time buckets, sizes for people, percentiles, unions of intervals |
-//! | [`schema`] | what tables, columns and functions are: for the providers and for `docs/schema.md` |
+//! | [`functions`] | time buckets, readable sizes, percentiles, unions of intervals |
+//! | [`schema`] | description of tables, columns and functions, for the providers and for `docs/schema.md` |
 //! | [`output`] | results as a table, CSV, JSON, Parquet, Arrow |
-//! | [`complaint`] | what went wrong, in one sentence |
+//! | [`complaint`] | error messages in one sentence |
 //!
-//! Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 failure or a query that cannot be answered, 2 wrong usage. It is a binary of its
+//! Data goes to stdout, messages to stderr. Exit codes: 0 success, 1 failure or a query that cannot be answered, 2 wrong usage. It is a binary of its
 //! own because DataFusion takes longer to build than all the rest: `weft` never links it.
 #![forbid(unsafe_code)]
 

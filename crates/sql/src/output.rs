@@ -1,6 +1,6 @@
 //! Results as a table, CSV, JSON, Parquet, Arrow.
 //!
-//! Batches are written as they come, so that a large result is never whole in memory. Words become plain text: their dictionaries are those of the
+//! Batches are written as they come, so that a large result is never complete in memory. Dictionary-encoded strings become plain text: their dictionaries are those of the
 //! whole run, which a result of a few rows should not carry.
 
 mod columnar;
@@ -67,7 +67,7 @@ pub(crate) async fn write(result: DataFrame, format: Format, path: Option<&Path>
     if schema.fields().is_empty() {
         bail!("the query selects no columns");
     }
-    // The first batch tells whether the query works at all: only then is a file replaced.
+    // The first batch shows whether the query works at all: only then is a file replaced.
     let mut next = batches.next().await.transpose()?;
     let (mut place, target) = Place::open(path)?;
     let mut sink: Box<dyn Sink> = match format {

@@ -1,4 +1,4 @@
-//! What the tables are: every column with its type, unit and meaning. Columns of events are those of `weftline_index::schema`. The providers take
+//! Describes the tables: every column with its type, unit and meaning. Columns of events are those of `weftline_index::schema`. The providers take
 //! their schemas from here, and `docs/schema.md` is printed from here, so the two cannot differ.
 
 mod functions;

@@ -40,7 +40,7 @@ pub(crate) async fn answer(query: Query) -> anyhow::Result<()> {
     };
     // A page may turn out to be damaged when it is read, so this is known only now.
     if let Some(why) = run.refused() {
-        let _ = writeln!(std::io::stderr(), "weft-sql: the traces were read without an index: {why}");
+        let _ = writeln!(std::io::stderr(), "weft-sql: reading the traces without an index: {why}");
     }
     written
 }

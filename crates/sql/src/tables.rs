@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`vocabulary`] | what all tables share: strings of the run as Arrow arrays, what processes and calls are |
-//! | [`event_rows`] | tables whose rows are events: `events`, `spans`, `io`, `counters`, `system`; `weftline_analysis::events` makes their columns |
+//! | [`vocabulary`] | shared by all tables: strings of the run as Arrow arrays, processes and calls |
+//! | [`event_rows`] | tables with events as rows: `events`, `spans`, `io`, `counters`, `system`; `weftline_analysis::events` makes their columns |
 //! | [`values`] | counters: one row per value |
 //! | [`pushdown`] | conditions of a query → a filter of the index |
 //! | [`scan`] | the plan node that reads row groups |
-//! | [`leaf`] | what all plan nodes without children say |
-//! | [`gathered`] | tables that a pass over the run gathers, when they are asked for |
-//! | [`usage`] | what is counted per file, process, thread and host |
+//! | [`leaf`] | the common part of plan nodes without children |
+//! | [`gathered`] | tables that a pass over the run gathers on demand |
+//! | [`usage`] | counts per file, process, thread and host |
 //! | [`files`], [`process_rows`], [`metadata`], [`damage`] | the gathered tables |
 
 mod damage;

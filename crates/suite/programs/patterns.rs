@@ -1,7 +1,7 @@
 //! A program that spends its time in one way, and says how much: `patterns sync 8 1`.
 //!
-//! The words are the pattern, how many idle threads stand beside it, how many ranks do it, and `annotated` if it is to tell of itself. It prints the seconds
-//! that the pattern cost, as it measured them itself; of several ranks, the most.
+//! The arguments are the pattern, the number of idle threads beside it, the number of ranks, and `annotated` for annotations. It prints the cost of the
+//! pattern in seconds, as it measured it itself; of several ranks, the largest.
 //!
 //! | pattern | what it does |
 //! |---|---|

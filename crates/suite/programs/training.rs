@@ -1,4 +1,4 @@
-//! A training loop that tells of itself, well or badly fed: `training starved`.
+//! An annotated training loop, well or badly fed: `training starved`.
 //!
 //! | word | what it does |
 //! |---|---|

@@ -1,16 +1,16 @@
-//! Runs that somebody prepared, and programs that attack whoever traces them: how they are made, and what must hold all the same.
+//! Hostile runs, and programs that attack their tracer: how tests make them, and what must still hold.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`bounded`] | running a command within bounds of time and memory |
-//! | [`sandbox`] | a place with a run and with things that are none of its business; what changed there |
-//! | [`seeds`] | real runs, to be mutated: whole ones, and what kills left |
+//! | [`sandbox`] | a directory with a run and with files that must not change; detects changes |
+//! | [`seeds`] | real runs to mutate: complete ones, and leftovers of kills |
 //! | [`index`] | an index, taken apart and sealed again |
 //! | [`mutate`] | one random change after the other to a run directory, each of a kind that its files can have |
 //! | [`trial`] | one mutated run under some verbs of `weft`, and what was wrong |
 //! | [`attack`] | a program that attacks its own shared memory, under `weft run` |
 //!
-//! Everything follows from one number, the seed of a [`Random`](crate::random::Random): a trial that failed says which.
+//! Everything follows from one number, the seed of a [`Random`](crate::random::Random): a failed trial prints it.
 
 pub mod attack;
 pub mod bounded;

@@ -11,11 +11,11 @@
 //! | [`case`] | [`case::Case`]: one program, what must be the same, what must be in the trace |
 //! | [`strace`] | the kernel's view, for comparison |
 //! | [`random`] | random moments that can be repeated |
-//! | [`hostile`] | runs that somebody prepared, and what must hold all the same |
-//! | [`soak`] | kills at random moments with attacks in between, as many as wanted |
+//! | [`hostile`] | hostile runs and programs, and what must still hold |
+//! | [`soak`] | kills at random moments with attacks in between, any number of rounds |
 //!
 //! A missing precondition (a compiler, root, a tool) is a failure that says what is missing, never a skipped test.
-//! Functions here panic with a sentence: in a test that is how one fails.
+//! Functions here panic with a message, which fails the test.
 #![forbid(unsafe_code)]
 
 pub mod case;

@@ -1,4 +1,4 @@
-//! Directories for tests, on a disk that every user may pass through, removed unless the test failed.
+//! Directories for tests, on a disk that every user can traverse, removed unless the test failed.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,8 +1,8 @@
-//! `make soak`: SIGKILL of somebody at a random moment, attacks on what is left, recovery; as often as wanted.
+//! `make soak`: SIGKILL at a random moment, attacks on the remaining files, recovery; any number of rounds.
 //!
 //! Each round runs `kill_us` (some processes with some threads) under `weft run`, kills one of them, and leaves everything to recovery. In between the
-//! run is attacked. Into the run itself comes what must not matter: links, pipes, strangers, a pointer to something of the user's. A copy is mutated
-//! ([`hostile::mutate`](crate::hostile::mutate)) and given to verbs. Then the trace is compared with what the program itself counted.
+//! run is attacked. The run itself gets additions that must do no harm: links, pipes, foreign files, a pointer to a file of the user. A copy is mutated
+//! ([`hostile::mutate`](crate::hostile::mutate)) and read by verbs. Then the trace is compared with the program's own counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What files a command left: a picture of a directory that can be compared.
+//! The files that a command left: a snapshot of a directory that tests can compare.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

@@ -1,4 +1,4 @@
-//! What a call means is written once, in `calls`: elsewhere no code compares a text with the name of a hooked call.
+//! The meaning of a call is defined once, in `calls`: no other code compares a string with the name of a hooked call.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a crate may pull in: who may use whom, as the table of ARCHITECTURE.md says, and which families of crates a room must never reach.
+//! Checks dependencies: which crate may use which, by the table of ARCHITECTURE.md, and which external crates a crate must never reach.
 //!
 //! Both hold for every package of the checkout: those of the workspace, and `weave`, `fuzz` and the benchmarks beside it.
 

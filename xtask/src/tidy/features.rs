@@ -1,7 +1,7 @@
 //! One feature set: a crate that several products share has the same features in all of them, so that it is built once.
 //!
-//! cargo joins the features of the packages that one command builds, and each product has its own command. A feature that only one of them
-//! asks for builds the crate, and everything above it, once more. `crates/unify` names such features; this rule says which are missing there.
+//! Cargo unifies the features of the packages that one command builds, and each product has its own command. A feature that only one of them
+//! enables would build the crate, and everything above it, once more. `crates/unify` names such features; this rule says which are missing there.
 
 mod tree;
 

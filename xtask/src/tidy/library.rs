@@ -1,4 +1,4 @@
-//! What the injected library asks of the machine it lands on: an old glibc, and nothing but glibc.
+//! Checks that the injected library needs nothing but glibc, and an old one.
 
 use super::Finding;
 use crate::repo;

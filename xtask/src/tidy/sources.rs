@@ -1,4 +1,4 @@
-//! Rules about source text: modules say what they are, files stay short, nothing is left half done.
+//! Rules about source text: modules have a header, files stay short, no unfinished code.
 
 use super::split::split;
 use super::{Finding, Source};

@@ -1,6 +1,6 @@
 //! docs/env.md has every environment variable that the sources read.
 //!
-//! Names are found by how reading looks in each language, not by following values: a name that is put together at run time is not found.
+//! It finds names by the syntax of reads in each language, without following values: a name that is composed at run time is not found.
 
 use std::collections::BTreeSet;
 

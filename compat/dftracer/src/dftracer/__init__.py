@@ -1,7 +1,7 @@
-"""Weftline's drop-in for the Python package of DFTracer: the same names, recorded by Weftline.
+"""Weftline's drop-in for the Python package of DFTracer: the same interface on top of Weftline.
 
 ``dftracer.python`` is the interface of DFTracer 2, ``dftracer.logger`` that of DFTracer 1, ``dftracer.dftracer`` the
-native module below both. ``dftracer.__weftline__`` tells this package from the original.
+native module below both. Only this package, not the original, has ``dftracer.__weftline__``.
 """
 
 import os as _os

@@ -12,7 +12,7 @@ Tags = Optional[Mapping[str, Any]]
 
 
 def initialize(log_file: Optional[str] = None, data_dirs: Optional[str] = None, process_id: int = -1) -> None:
-    """Begins to record, if the environment asks for it."""
+    """Starts recording, if the environment enables it."""
     _recording.begin(log_file, data_dirs, process_id)
 
 
@@ -48,7 +48,7 @@ def log_event(
     int_args: Tags = None, string_args: Tags = None, float_args: Tags = None,
     relations: Optional[Mapping[Any, Any]] = None
 ) -> None:  # fmt: skip
-    """An event whose start and duration were taken from ``get_time``."""
+    """Records an event with a start and duration measured by ``get_time``."""
     args: Dict[str, Any] = {}
     for part in (int_args, string_args, float_args):
         for key, value in (part or {}).items():
@@ -74,12 +74,12 @@ def set_app_metadata_string(key: str, value: str) -> None:
 
 
 def mark_used(name: str) -> None:
-    """Tells that the program uses a feature."""
+    """Records that the program uses a feature."""
     _recording.emit_metadata("CM", {"name": "used", "value": str(name)})
 
 
 def declare_entity(type: str, key: Any, store: Any = 0, uri: str = "") -> int:
-    """Tells of a piece of data. Its id follows from type and key, so that all processes mean the same."""
+    """Records an entity, a piece of data. Its id is derived from type and key, so it is the same in all processes."""
     from dftracer.python.tags import EntityStore
 
     # 63 bits, so that readers whose integers have a sign can hold it.

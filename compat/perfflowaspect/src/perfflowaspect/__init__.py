@@ -1,4 +1,4 @@
-"""Weftline's drop-in for the Python package of PerfFlowAspect: the same names, recorded by Weftline.
+"""Weftline's drop-in for the Python package of PerfFlowAspect: the same interface on top of Weftline.
 
 Use it as ever: ``import perfflowaspect.aspect``. ``perfflowaspect.__weftline__`` tells this package from the original.
 """

@@ -31,7 +31,7 @@ def begin() -> None:
             print(f"weftline: nothing is recorded: {error}", file=sys.stderr)
     if ENABLED and OPTIONS["gpu_usage"] and _native.is_on() and not _native.ask_gpu():
         print(
-            "weftline: gpu-usage: no GPU is told of, since NVIDIA's management library (libnvidia-ml.so.1) finds none",
+            "weftline: gpu-usage: NVIDIA's management library (libnvidia-ml.so.1) finds no GPU",
             file=sys.stderr,
         )
     if not ENABLED:

@@ -1,4 +1,4 @@
-//! How many bytes an event moved, and which bin of the histogram that is.
+//! The bytes that an event moved, and their bin in the histogram.
 
 use weftline_format::Value;
 use weftline_format::quick::fields;

@@ -1,4 +1,4 @@
-//! Tree × batch → which rows hold. Tests of texts are done once per id, not per row.
+//! Tree × batch → which rows match. Tests of strings are done once per id, not per row.
 
 use arrow_array::Array as _;
 use weftline_index::schema::Source;

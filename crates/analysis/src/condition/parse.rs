@@ -204,11 +204,11 @@ impl<'t> Parser<'t> {
     /// A text; categories are compared without regard to case.
     fn text_of(&mut self, column: Source) -> Result<String, ConditionError> {
         if !self.sign("'") {
-            return Err(self.error("a text was expected ('so')"));
+            return Err(self.error("a quoted string was expected"));
         }
         let mut text = String::new();
         loop {
-            let Some(end) = self.rest().find('\'') else { return Err(self.error("a text is not closed")) };
+            let Some(end) = self.rest().find('\'') else { return Err(self.error("a string is not closed")) };
             text.push_str(&self.rest()[..end]);
             self.at += end + 1;
             if !self.rest().starts_with('\'') {

@@ -1,6 +1,6 @@
-//! The ledger by the kernel's own events (`--kernel`): what each program moved, whether or not a hook was there to see it.
+//! The ledger from kernel events (`--kernel`): the bytes of each program, whether or not a hook saw them.
 //!
-//! Unlike `rchar` and `wchar` this holds io_uring and page faults, tells programs apart that were never injected, and needs no
+//! Unlike `rchar` and `wchar` it includes io_uring and page faults, distinguishes programs without our library, and needs no
 //! process to be alive when it is read.
 
 use std::collections::BTreeMap;

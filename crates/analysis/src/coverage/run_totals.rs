@@ -1,4 +1,4 @@
-//! All supervisors' records of a run, added up: what `weft run` prints at its end, and what it could not keep.
+//! The totals of all supervisors' records of a run: what `weft run` prints at its end, and what was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 

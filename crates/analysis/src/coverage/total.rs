@@ -1,11 +1,11 @@
-//! The bytes of a whole run: what reached the supervisor by its wait for the program, and the counts of those that nobody waited for.
+//! The bytes of a whole run: what the supervisor got by waiting for the program, plus the counts of processes that nobody waited for.
 //!
-//! A process passes its counters on to the parent that waits for it. One that outlives its parent (a daemon, the server of tmux), or that its parent
-//! never waits for, passes them on to init: its own last count is added here. Where even that is not known, neither its count nor its events
-//! take part, so that both sides speak of the same processes.
+//! The kernel adds a process's counters to the parent that waits for it. If a process outlives its parent (a daemon, the server of tmux), or its parent
+//! never waits for it, they go to init, so its own last count is added here. If even that is unknown, neither its count nor its events
+//! are included, so that both sides cover the same processes.
 //!
-//! Waits inside the C library (`system`, `pclose`) are not seen. Whether such a child was waited for, its parent's count tells: it has room for
-//! the child's, or it has not.
+//! Waits inside the C library (`system`, `pclose`) are not seen. The parent's count shows whether such a child was waited for: it is large enough for
+//! the child's count, or not.
 
 use std::collections::HashMap;
 

@@ -21,25 +21,25 @@ pub(super) struct Way {
 const UNSEEN_IO: [Way; 8] = [
     Way {
         name: "io_uring",
-        words: "used io_uring: its transfers are not seen, and no counter of the kernel shows their bytes",
+        words: "used io_uring: its transfers are not seen, and no kernel counter has their bytes",
         always: true,
         uncounted: true,
     },
     Way {
         name: "native aio",
-        words: "used Linux's native AIO: its transfers are not seen, and no counter of the kernel shows their bytes",
+        words: "used Linux's native AIO: its transfers are not seen, and no kernel counter has their bytes",
         always: true,
         uncounted: true,
     },
     Way {
         name: "mmap",
-        words: "mapped files into memory: what it read and wrote there is not seen",
+        words: "mapped files into memory: its reads and writes there are not seen",
         always: true,
         uncounted: false,
     },
     Way {
         name: "go",
-        words: "is a Go program, whose runtime makes system calls itself: only calls of C libraries are seen",
+        words: "is a Go program: its runtime makes system calls itself, and only calls of C libraries are seen",
         always: true,
         uncounted: false,
     },
@@ -58,7 +58,7 @@ const UNSEEN_IO: [Way; 8] = [
     Way { name: "sockets", words: "read and wrote sockets", always: false, uncounted: false },
     Way {
         name: "splice",
-        words: "moved data within the kernel (splice, tee, vmsplice), whose counters leave that out",
+        words: "moved data within the kernel (splice, tee, vmsplice), which the kernel's counters leave out",
         always: false,
         uncounted: false,
     },

@@ -10,12 +10,12 @@ const VERDICTS: &str = include_str!("golden.md");
 /// The whole document.
 pub fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
-    text.push_str("\n## Rules\n\n| rule | speaks when | what to do |\n|---|---|---|\n");
+    text.push_str("\n## Rules\n\n| rule | fires when | what to do |\n|---|---|---|\n");
     for rule in rules() {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "| `{}` | {} | {} |", rule.id, escaped(rule.when), escaped(rule.advice));
     }
-    text.push_str("\n## Thresholds\n\n`matter.*` hold for all rules.\n\n| threshold | default | unit | why |\n|---|---:|---|---|\n");
+    text.push_str("\n## Thresholds\n\n`matter.*` apply to all rules.\n\n| threshold | default | unit | why |\n|---|---:|---|---|\n");
     for threshold in thresholds() {
         let _ = writeln!(
             text,

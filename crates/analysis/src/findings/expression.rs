@@ -121,7 +121,7 @@ fn tokens(text: &str) -> Result<Vec<String>, String> {
             let two: String = chars[at..chars.len().min(at + 2)].iter().collect();
             at += if ["<=", ">=", "==", "!=", "**"].contains(&two.as_str()) { 2 } else { 1 };
             if at == from + 1 && !"<>+-*/(),&|".contains(c) {
-                return Err(format!("{c:?} means nothing in {text:?}"));
+                return Err(format!("{c:?} is invalid in {text:?}"));
             }
         }
         out.push(chars[from..at].iter().collect());
@@ -197,7 +197,7 @@ impl Parser {
             "abs" => (Function::Abs, 1, 1),
             "clip01" => (Function::Clip01, 1, 1),
             "fillna0" => (Function::FillNa0, 1, 1),
-            _ => return Err(format!("there is no function {name}; max, min, abs, clip01 and fillna0 there are")),
+            _ => return Err(format!("there is no function {name}; use max, min, abs, clip01 or fillna0")),
         };
         let mut arguments = vec![self.expression(0)?];
         while self.peek() == Some(",") {

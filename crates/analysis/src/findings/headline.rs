@@ -26,7 +26,7 @@ impl Verdict {
             }
             (_, Some(wall)) => wall.sentence(&rules, beside.is_empty()),
             (_, None) if self.partial && self.wall_ns > 0 => {
-                format!("No finding among the events that were asked for; {rules} checked")
+                format!("No finding among the selected events; {rules} checked")
             }
             _ => return None,
         };
@@ -98,7 +98,7 @@ impl WallTime {
                 "Waiting for a free processor takes {took}: more threads want to run than there are cores; {rules} checked"
             ),
             Class::Outside => format!(
-                "Not in traced calls: {took}, computing or untraced, since the trace has no CPU time; file I/O takes {}, waiting {}; {rules} checked",
+                "Not in traced calls: {took} (computing or untraced: the trace has no CPU time); file I/O takes {}, waiting {}; {rules} checked",
                 units::percent(self.file_io),
                 units::percent(self.waiting),
             ),

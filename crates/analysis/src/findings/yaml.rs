@@ -77,7 +77,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, FindingsError> {
             Some(Open::Map(entries, key)) => match (key.take(), node) {
                 (Some(key), node) => entries.push((key, node)),
                 (None, Node::Text(text)) => *key = Some(text),
-                (None, _) => return Err(wrong(format!("line {} has a key that is no text", span.start.line()))),
+                (None, _) => return Err(wrong(format!("line {} has a key that is not a string", span.start.line()))),
             },
         }
     }

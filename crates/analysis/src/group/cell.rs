@@ -1,4 +1,4 @@
-//! What is kept of a group: exact sums in integers, so that the order of events does not matter.
+//! The sums of a group: exact integers, so that the order of events does not matter.
 
 use crate::classify::{SIZE_BINS, bin_of};
 

@@ -1,7 +1,7 @@
-//! What key words mean, and which ids mean the same.
+//! The meaning of keys, and which ids mean the same.
 //!
-//! Several ids may stand for one thing: a path under two hashes, `POSIX` and `posix`, two images of one process. Groups are made by
-//! meaning, so [`Labels`] numbers the meanings, in the order of the texts: comparing label numbers is comparing texts.
+//! Several ids may mean the same: a path under two hashes, `POSIX` and `posix`, two images of one process. Groups are made by
+//! meaning, so [`Labels`] numbers the meanings in the order of their strings: comparing label numbers is comparing strings.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_index::{Dictionary, Process};

@@ -1,9 +1,9 @@
-//! Calls that are known only as totals, made ready to be counted beside those that were recorded one by one.
+//! Prepares calls that are known only as totals to be counted beside those that were recorded one by one.
 //!
-//! Three things stand between a record and a sum. A trace may hold the same calls twice, one by one and as totals: a record is left out
-//! when the same thread has calls of the same name that began in the record's period. A record tells its period, not when its calls
-//! were: it belongs to the bucket of its period, and where buckets are shorter than periods its calls are taken to be evenly apart. And
-//! single values are known only where the totals leave no choice (one call, two calls with extremes, equal calls); all else is
+//! Three problems have to be solved. First, a trace may hold the same calls twice, one by one and as totals: a record is left out
+//! if the same thread has calls of the same name that began in the record's period. Second, a record has a period, but no times of its calls:
+//! it belongs to the bucket of its period, and if buckets are shorter than periods its calls are assumed to be evenly spaced. Third,
+//! single values are known only if the totals determine them (one call, two calls with extremes, equal calls); all else is
 //! [`Unknown`].
 
 use rustc_hash::{FxHashMap, FxHashSet};

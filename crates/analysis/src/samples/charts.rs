@@ -1,4 +1,4 @@
-//! Which curves a report draws of hosts and their devices.
+//! The curves of hosts and devices in a report.
 
 use weftline_format::metrics::{Counters, Measure, Metric, group};
 use weftline_index::Unit;

@@ -1,4 +1,4 @@
-//! Samples as rows, one per value, with what the value measures: for Python, which reads them batch by batch.
+//! Samples as rows, one per value, with unit and kind: for Python, which reads them batch by batch.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `libdftracer_core.so`: the functions that programs annotated for DFTracer call, recorded by Weftline.
+//! `libdftracer_core.so`: DFTracer's C functions on top of Weftline.
 //!
 //! `include/dftracer/dftracer.h` declares them and has the macros that programs use. The same file is installed as
 //! `libdftracer_preload.so`, for `LD_PRELOAD` with `DFTRACER_INIT=PRELOAD`.
@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `session` | `DFTRACER_*`, the beginning and the end of recording |
-//! | `region` | functions and regions, with what they are told |
+//! | `region` | functions and regions, with their metadata |
 //! | `metadata` | metadata of the process |
 //!
 //! NULL is allowed for every pointer; nothing panics; without a recorder a region costs a load and a branch.

@@ -1,7 +1,7 @@
 //! Functions and regions: `initialize_region`, `update_metadata_*`, `finalize_region`.
 //!
-//! Programs hold a region by a pointer. Regions come from a small pool of the thread and go back to one, so that beginning one
-//! allocates nothing as a rule, and ending one twice finds it closed instead of freed.
+//! Programs hold a region by a pointer. Regions come from a small pool of the thread and return to one, so that beginning one
+//! usually allocates nothing, and ending one twice finds it closed instead of freed.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};

@@ -3,9 +3,9 @@
 //! | `DFTRACER_INIT` | begins |
 //! |---|---|
 //! | `FUNCTION` | with the program's call of `initialize_main` |
-//! | `PRELOAD`, `HYBRID` | when the library is loaded; what the program annotates joins |
+//! | `PRELOAD`, `HYBRID` | when the library is loaded; the program's annotations join |
 //!
-//! Under `weft run` everything joins the run and no variable is needed. Nothing has to be ended: the end of the process does that.
+//! Under `weft run` everything joins the run and no variable is needed. No finalize call is needed: the end of the process does it.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -41,7 +41,7 @@ fn first_look() -> bool {
     !refused
 }
 
-/// Does the environment say anything by which this library could begin? Most processes that load it are nobody's business.
+/// Whether the environment enables this library. Most processes that load it are not to be recorded.
 fn asked(names: &[&str]) -> bool {
     let given = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     names.iter().any(given) && !weftline::is_on() && !is_supervised()

@@ -1,4 +1,4 @@
-//! What a function is called: its symbol demangled, without return type and parameters.
+//! The name of a function: its symbol demangled, without return type and parameters.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ fn readable(symbol: &[u8]) -> Box<[u8]> {
     let options = DemangleOptions::new().no_params().no_return_type();
     match Symbol::new(symbol).map(|parsed| parsed.structured_demangle(&mut name, &options)) {
         Ok(Ok(())) => without_qualifiers(&name.0).into(),
-        // A long name is told as far as it goes.
+        // A long name is cut.
         Ok(Err(_)) if name.0.len() > LONGEST => name.0.into_bytes().into(),
         _ => symbol.into(),
     }

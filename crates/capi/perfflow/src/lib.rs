@@ -1,4 +1,4 @@
-//! `libperfflow_runtime.so`: what code that was woven for PerfFlowAspect calls, recorded by Weftline.
+//! `libperfflow_runtime.so`: the functions that code woven for PerfFlowAspect calls, on top of Weftline.
 //!
 //! The weaver puts a call of [`perfflow_weave_before`] at the beginning of an annotated function and one of [`perfflow_weave_after`] at each of its
 //! ends; these two symbols are all that this library exports, besides the recorder's.
@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `session` | `PERFFLOW_OPTIONS`, and the beginning of recording |
 //! | `stack` | the functions that a thread is in |
-//! | `function` | what a function is called: demangled, without parameters |
+//! | `function` | the name of a function: demangled, without parameters |
 //!
 //! NULL is allowed for every pointer; nothing panics, and nothing waits for another thread.
 

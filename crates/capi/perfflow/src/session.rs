@@ -1,7 +1,7 @@
 //! `PERFFLOW_OPTIONS`, and the beginning of recording with the first woven function that runs.
 //!
-//! A program that runs no woven function leaves no file. Under `weft run` functions are part of the run; the options then still say how
-//! they are told. `libweft` understands the options and writes the file.
+//! A program that runs no woven function leaves no file. Under `weft run` functions are part of the run; the options still apply to their
+//! events. `libweft` parses the options and writes the file.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -61,7 +61,7 @@ fn begin() -> Option<&'static Table> {
     }
     let table = locate::recording();
     if options & perfflow::GPU != 0 && table.is_some_and(|table| !front::ask_gpu(table)) {
-        let why = "no GPU is told of, since NVIDIA's management library (libnvidia-ml.so.1) finds none";
+        let why = "NVIDIA's management library (libnvidia-ml.so.1) finds no GPU";
         say([format!("gpu-usage: {why}")]);
     }
     STATE.store(LOOKED, Ordering::Release);

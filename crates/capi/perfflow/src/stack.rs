@@ -1,7 +1,7 @@
 //! The functions that a thread is in: each `around` is entered when it begins and left when it ends.
 //!
-//! An exception or a `longjmp` may leave functions without the weaver's call at their end. Then the next function that does end finds
-//! them above itself, and they are told as ended with it; a thread's last ones are told when it ends.
+//! An exception or a `longjmp` may leave functions without the weaver's call at their end. The next function that does end finds
+//! them above itself on the stack and ends them too; those that remain end with their thread.
 
 use std::cell::RefCell;
 
@@ -16,10 +16,10 @@ pub(crate) struct Frame {
     how: How,
 }
 
-/// What was told of its beginning.
+/// What was recorded of its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// A beginning; its end is told by itself.
+    /// A beginning; its end is recorded separately.
     Verbose,
     /// Nothing yet.
     Compact,
@@ -28,7 +28,7 @@ enum How {
 }
 
 impl Frame {
-    /// Tells the beginning, if it is told by itself.
+    /// Records the beginning, if it is recorded separately.
     pub(crate) fn begin(call: &Call<'_>) -> Frame {
         let how = match (call.is_async, session::is_compact()) {
             (true, _) => How::Async(pairs::fresh()),

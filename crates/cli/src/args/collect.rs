@@ -13,44 +13,44 @@ pub(crate) const EXAMPLES: &str = "Examples:
   weft collect --daemon -o runs/night --match '^ffmpeg$|^ffprobe$'
   weft collect --stop -o runs/night
 
-Which processes: several options add up; with --pid-dir, --match chooses among the files there. Children of a followed
-process are followed. Without any, the host alone is sampled.";
+Several of --tree, --match, --container, --cgroup and --pid-dir add up; with --pid-dir, --match chooses among its files.
+Children of a followed process are followed too. Without these options only the host is sampled.";
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CollectArgs {
-    /// Directory of the run; joins one that is there [default: weft-runs/<run id>, or weft-runs/<time>-collect-<id>]
+    /// Directory of the run; an existing run is joined [default: weft-runs/<run id>, or weft-runs/<time>-collect-<id>]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
-    /// Time from sample to sample [default: 500ms, or PROC_INTERVAL_MS]
+    /// Time between samples [default: 500ms, or PROC_INTERVAL_MS]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,
-    /// Follow a process and all that descends from it; ends when none of them is left (may be repeated)
+    /// Follow a process and all its descendants; end when none is left (may be repeated)
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tree: Vec<u32>,
-    /// Follow processes whose name or command line matches, in either case [default: PROC_MATCH]
+    /// Follow processes with a matching name or command line, ignoring case [default: PROC_MATCH]
     #[arg(long = "match", value_name = "REGEX", value_parser = check_pattern)]
     pub(crate) matching: Option<String>,
-    /// Follow the processes of a container, by its id or the beginning of it (may be repeated)
+    /// Follow the processes of a container, by its id or a prefix of it (may be repeated)
     #[arg(long, value_name = "ID")]
     pub(crate) container: Vec<String>,
     /// Follow the processes of a control group and sample the group itself (may be repeated)
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Vec<PathBuf>,
-    /// Follow processes that have a file named by their pid here, as `weft run --pid-dir` makes them [default: PROC_PID_DIR]
+    /// Follow processes that have a file named by their pid in DIR, as `weft run --pid-dir` creates it [default: PROC_PID_DIR]
     #[arg(long, value_name = "DIR")]
     pub(crate) pid_dir: Option<PathBuf>,
-    /// Sample the followed processes alone
+    /// Sample only the followed processes, not the host
     #[arg(long)]
     pub(crate) no_host: bool,
-    /// Also record what the kernel saw of them: system calls, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
+    /// Also record kernel tracepoints of these processes: system calls, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
     #[arg(long)]
     pub(crate) kernel: bool,
-    /// What this node is called [default: NODE_ID, or the host's name]
+    /// Name of this node [default: NODE_ID, or the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) node_id: Option<String>,
-    /// The stage of a workflow [default: STAGE]
+    /// Stage of the workflow [default: STAGE]
     #[arg(long, value_name = "NAME")]
     pub(crate) stage: Option<String>,
     /// Measure the round trip to this host once [default: VM_IP]
@@ -62,22 +62,22 @@ pub(crate) struct CollectArgs {
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = parse_step)]
     pub(crate) duration: Option<Duration>,
-    /// Go on in the background
+    /// Run in the background
     #[arg(long)]
     pub(crate) daemon: bool,
-    /// Where the process id is written [default: in run.d of the run]
+    /// File for the collector's process id [default: in run.d of the run]
     #[arg(long, value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
-    /// Stop the collectors of this host that sample into the run; exit 1 when there is none, 3 when it had been killed
+    /// Stop the collectors of this host that sample into the run; exits with 1 if there is none, 3 if it had been killed
     #[arg(long, conflicts_with_all = ["daemon", "tree", "matching", "container", "cgroup", "duration"])]
     pub(crate) stop: bool,
-    /// With --stop: those of all runs in weft-runs [default: STOP_ALL]
+    /// With --stop: stop the collectors of all runs in weft-runs [default: STOP_ALL]
     #[arg(long, requires = "stop")]
     pub(crate) all: bool,
-    /// Print JSON: what is sampled at the start, what became of it at the end
+    /// Print JSON: what is sampled at the start, the results at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// This is the process that `--daemon` started

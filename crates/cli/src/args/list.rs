@@ -20,7 +20,7 @@ pub(crate) struct ListArgs {
     /// Only runs that began within this time (90m, 12h, 1d)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) since: Option<Duration>,
-    /// Only runs whose program failed: another exit status than 0, or a signal
+    /// Only runs of programs that failed: a nonzero exit status, or a signal
     #[arg(long)]
     pub(crate) failed: bool,
     /// Print JSON

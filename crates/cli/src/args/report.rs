@@ -21,7 +21,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
-    /// The layers of the job: posix, dlio, ai, auto [default: what the trace's categories speak for]
+    /// Layers of the job: posix, dlio, ai, auto [default: chosen by the trace's categories]
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
     pub(crate) preset: Option<Preset>,
     /// Add a view: time_range, proc_name, file_name, file_dir, file_pattern, host_name, rank, epoch, step (may be repeated)
@@ -30,19 +30,19 @@ pub(crate) struct ReportArgs {
     /// Width of a time step, such as 1s or 200ms [default: about sixty steps; 1s for views]
     #[arg(long, value_name = "TIME", value_parser = parse_step)]
     pub(crate) time: Option<Duration>,
-    /// Only what happened from this time on, counted from the run's start
+    /// Only events from this time on, counted from the run's start
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) from: Option<Duration>,
-    /// Only what began before this time
+    /// Only events that began before this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) to: Option<Duration>,
-    /// Only events for which this holds, in SQL's words: columns name, cat, path, host, pid, tid, rank, ts_ns, dur_ns, size, ret, …
+    /// Only events that match an SQL condition on the columns name, cat, path, host, pid, tid, rank, ts_ns, dur_ns, size, ret, …
     #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
     pub(crate) condition: Option<Condition>,
-    /// Rows of each list of the largest
+    /// Rows of each top list
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
-    /// Exit with 1 when a finding is at least this severe
+    /// Exit with 1 if a finding is at least this severe
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub(crate) fail_on: Option<Gate>,
     /// Change a threshold of a rule (see docs/findings.md; may be repeated)
@@ -51,7 +51,7 @@ pub(crate) struct ReportArgs {
     /// Read thresholds and rules of your own from a YAML file (may be repeated)
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
-    /// Show the findings of a rule in full: evidence, processes, files, and a query
+    /// Show the findings of a rule in full: evidence, processes, files and a query
     #[arg(long, value_name = "RULE", conflicts_with_all = ["no_findings", "json", "csv", "sqlite", "parquet", "html"])]
     pub(crate) explain: Option<String>,
     /// Leave the findings out
@@ -69,15 +69,15 @@ pub(crate) struct ReportArgs {
     /// Write every table as Parquet into a directory
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// Write a page for a browser; - prints it
+    /// Write an HTML page; - prints it
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
-/// A severity at which a gate closes.
+/// The lowest severity that fails the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Gate {
-    /// Anything at all
+    /// Any finding
     Low,
     /// Worth an hour
     Medium,

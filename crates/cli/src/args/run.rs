@@ -21,7 +21,7 @@ pub(crate) struct RunArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
-    /// Leave the data loaders of Python programs alone [default: torch's are recorded where the weftline package is installed]
+    /// Do not record the data loaders of Python programs [default: torch's are recorded if the weftline package is installed]
     #[arg(long)]
     pub(crate) no_auto: bool,
     /// Name of the run [default: the program's]
@@ -36,23 +36,22 @@ pub(crate) struct RunArgs {
     /// Record processes and annotations, no I/O calls
     #[arg(long)]
     pub(crate) no_io: bool,
-    /// Let spans tell the processor time they used and the memory at both ends (a few microseconds per span), and in programs that use CUDA how
-    /// busy the GPUs are
+    /// Add CPU time and memory to every span (a few microseconds per span), and GPU usage in programs that use CUDA
     #[arg(long)]
     pub(crate) span_usage: bool,
-    /// Keep at most this much trace on this node, dropping the oldest (500M, 2G)
+    /// Keep at most this much trace on this node; drop the oldest events (500M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_size: Option<u64>,
-    /// What to do when events come faster than they can be written, for long
+    /// What to do when events come faster than they can be written and shared memory is full
     #[arg(long, value_enum, default_value_t = OnFull::Drop)]
     pub(crate) on_full: OnFull,
     /// Longest time a thread waits with --on-full=wait
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub(crate) wait_limit: Duration,
-    /// Where the shared memory lies that programs record into: in memory unless that is scarce, or on a local disk
+    /// Where to put the shared memory that programs record into
     #[arg(long, value_enum, value_name = "PLACE", default_value_t = Arenas::Automatic)]
     pub(crate) arenas: Arenas,
-    /// Make a file named by the program's pid here while it runs
+    /// While the program runs, keep a file named by its pid in DIR
     #[arg(long, value_name = "DIR")]
     pub(crate) pid_dir: Option<PathBuf>,
     /// Time between samples of the host and of the program's processes
@@ -61,24 +60,24 @@ pub(crate) struct RunArgs {
     /// Take no samples
     #[arg(long, conflicts_with = "sample")]
     pub(crate) no_sample: bool,
-    /// Also record what the kernel saw: system calls of any program, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
+    /// Also record kernel tracepoints: system calls of any program, io_uring, page faults, block devices (root, or CAP_BPF and CAP_PERFMON)
     #[arg(long)]
     pub(crate) kernel: bool,
     /// Print no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The program and its arguments; the first word that is no option begins it
+    /// The program and its arguments, from the first word that is not an option
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Arenas {
-    /// In memory where there is enough of it, else on a disk
+    /// In memory if there is enough, else on a local disk
     Automatic,
     /// In memory
     Memory,
-    /// On a local disk: where memory is short, or /dev/shm is hidden from the program
+    /// On a local disk: if memory is scarce, or the program cannot see /dev/shm
     Disk,
 }
 
@@ -110,7 +109,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
         "m" => 20,
         "g" => 30,
         "t" => 40,
-        _ => return Err("use a number with K, M, G or T behind it, such as 500M".into()),
+        _ => return Err("use a number with the unit K, M, G or T, such as 500M".into()),
     };
     let number: f64 = digits.parse().map_err(|_| "use a number such as 500M or 1.5G".to_string())?;
     let bytes = number * f64::from(1u32 << (unit % 30)) * if unit >= 30 { (1u64 << 30) as f64 } else { 1.0 };
@@ -127,7 +126,7 @@ const MOST_BYTES: f64 = (1u64 << 60) as f64;
 
 fn parse_glob(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("it is empty and would match nothing".into());
+        return Err("an empty pattern matches nothing".into());
     }
     match weftline_drain::check_patterns(&[text.to_owned()]) {
         Ok(()) => Ok(text.to_owned()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-/// Shorter ones would show noise and cost more than they tell.
+/// Shorter intervals would show noise and cost more than they show.
 const LEAST_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -17,10 +17,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 pub(crate) struct TopArgs {
     /// A run directory [default: the newest run in weft-runs that is in progress]
     pub(crate) run: Option<PathBuf>,
-    /// Time between two pictures
+    /// Time between updates
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub(crate) interval: Duration,
-    /// Print one interval as a table, and end
+    /// Print one interval as a table and exit
     #[arg(long)]
     pub(crate) once: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `weft check`: is a run valid, complete and covered?
+//! `weft check`: verifies that a run is valid and complete, and shows its coverage.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,7 +27,7 @@ struct FileCheck {
     /// Samples of the host and of processes, counted apart.
     #[serde(skip_serializing_if = "is_zero")]
     samples: u64,
-    /// Events that the kernel told, counted apart.
+    /// Kernel events, counted separately.
     #[serde(skip_serializing_if = "is_zero")]
     kernel_events: u64,
     damage: Vec<String>,
@@ -64,7 +64,7 @@ struct Report {
     /// Processes that ended unseen after their last samples, and the time in between.
     unseen_ends: u64,
     unseen_ns: u64,
-    /// Events that the kernel told.
+    /// Kernel events.
     kernel_events: u64,
     /// Of those that it did not tell, how many, per reason.
     kernel_lost: BTreeMap<String, u64>,
@@ -124,8 +124,7 @@ fn of_run(run: &Path) -> anyhow::Result<Report> {
     }
     if records.is_empty() {
         report.complete = false;
-        let what =
-            "no supervisor has left a record: the run is still going on, or was started on another host".to_owned();
+        let what = "no supervisor record: the run is still in progress, or was started on another host".to_owned();
         report.files.push(FileCheck {
             path: run.to_owned(),
             events: 0,
@@ -244,7 +243,7 @@ fn text(report: &Report, paint: Paint) -> String {
         say(format!("  and {} samples of the host and of processes", terminal::count(report.samples)));
     }
     if report.samples_lost > 0 {
-        say(paint.bad(&format!("  {} samples lost: there was no room for them", terminal::count(report.samples_lost))));
+        say(paint.bad(&format!("  {} samples lost: no room to write them", terminal::count(report.samples_lost))));
     }
     if report.not_followed > 0 {
         let processes = terminal::counted(report.not_followed, "process was", "processes were");
@@ -252,16 +251,16 @@ fn text(report: &Report, paint: Paint) -> String {
     }
     if report.unseen_ends > 0 {
         say(format!(
-            "  {} ended unseen by the samplers, {} after their last samples in all",
+            "  {} ended without a last sample; {} unseen in all",
             terminal::counted(report.unseen_ends, "process", "processes"),
             terminal::time(report.unseen_ns)
         ));
     }
     if report.kernel_events > 0 {
-        say(format!("  and {} events that the kernel told", terminal::count(report.kernel_events)));
+        say(format!("  and {} kernel events", terminal::count(report.kernel_events)));
     }
     for (reason, count) in &report.kernel_lost {
-        say(paint.bad(&format!("  {} of the kernel's events lost: {reason}", terminal::count(*count))));
+        say(paint.bad(&format!("  {} kernel events lost: {reason}", terminal::count(*count))));
     }
     for (reason, count) in &report.lost {
         say(paint.bad(&format!("  {} lost: {reason}", terminal::counted(*count, "event", "events"))));
@@ -297,7 +296,7 @@ fn kernel_table(lines: &[KernelLine]) -> String {
         return String::new();
     }
     let mut rows = vec![
-        ["program", "kernel read", "unseen by hooks", "kernel written", "unseen by hooks", "page faults read"]
+        ["program", "kernel read", "not seen by hooks", "kernel written", "not seen by hooks", "page faults read"]
             .map(str::to_owned)
             .to_vec(),
     ];
@@ -312,9 +311,9 @@ fn kernel_table(lines: &[KernelLine]) -> String {
         ]);
     }
     if rows.len() == 1 {
-        return format!("\nby the kernel's events: hooks saw what all {} programs did\n", lines.len());
+        return format!("\nkernel events: hooks saw all I/O of all {} programs\n", lines.len());
     }
-    format!("\nby the kernel's events:\n{}", terminal::table(&rows, "  "))
+    format!("\nkernel events:\n{}", terminal::table(&rows, "  "))
 }
 
 /// One line per process; those with a reason first, at most a screenful of the others.

@@ -40,7 +40,7 @@ pub(crate) fn execute(args: &CollectArgs) -> anyhow::Result<ExitCode> {
     collect(args, options, &run)
 }
 
-/// What is told at the start and at the end.
+/// The messages at the start and at the end.
 #[derive(Serialize)]
 struct Status<'a> {
     pid: u32,
@@ -120,7 +120,7 @@ fn summary(record: &SampleRecord, file: &Path) -> String {
     );
     if record.unseen_ends > 0 {
         text.push_str(&format!(
-            "; {} ended unseen, {} after their last samples in all",
+            "; {} ended without a last sample, {} unseen in all",
             terminal::counted(record.unseen_ends, "process", "processes"),
             terminal::time(record.unseen_ns)
         ));

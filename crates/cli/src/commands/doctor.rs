@@ -1,4 +1,4 @@
-//! `weft doctor`: why nothing was captured, and what this installation lacks.
+//! `weft doctor`: finds out why nothing was captured, and which parts are missing.
 
 use std::ffi::{CString, OsString};
 use std::io::Write;
@@ -68,7 +68,7 @@ fn settings() -> Vec<Finding> {
         Err(why) => return vec![Finding::Bad(why.to_string(), "correct the file, or remove it")],
     };
     if found.is_empty() {
-        return vec![Finding::Good(format!("no defaults are set in {} or the environment", names.join(", ")))];
+        return vec![Finding::Good(format!("no defaults in {} or the environment", names.join(", ")))];
     }
     let finding = |default: &defaults::Default| {
         let values: String = default.values.iter().map(|value| format!(" {value}")).collect();
@@ -92,11 +92,11 @@ fn loads() -> Option<Finding> {
     let path = library::find().ok()?;
     let output = Command::new("/bin/true").env("LD_PRELOAD", &path).env_remove(LIVE_VARIABLE).output().ok()?;
     Some(if output.status.success() && output.stderr.is_empty() {
-        Finding::Good("the loader of this system takes it".into())
+        Finding::Good("this system's loader accepts it".into())
     } else {
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
-            format!("the loader of this system refuses it: {stderr}"),
+            format!("this system's loader refuses it: {stderr}"),
             "build weft on this system or on an older one (docs/build.md)",
         )
     })
@@ -116,7 +116,7 @@ fn trial() -> Option<Finding> {
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Finding::Bad(
             format!("a trial run of /bin/true left no events {stderr}"),
-            "weft and its library must be of one build: install both anew",
+            "weft and its library must come from the same build: install both again",
         )
     })
 }
@@ -151,18 +151,18 @@ fn shared_memory() -> Finding {
                 );
             }
             if in_memory {
-                Finding::Good("this directory can hold a run; its shared memory would lie in /dev/shm".into())
+                Finding::Good("this directory can hold a run; its shared memory would be in /dev/shm".into())
             } else if inside {
                 Finding::Good("this directory can hold a run and its shared memory".into())
             } else {
                 Finding::Note(format!(
-                    "this directory is not on a local file system; shared memory would lie in {}",
+                    "this directory is not on a local file system; shared memory would be in {}",
                     place.display()
                 ))
             }
         }
         Err(error) => Finding::Bad(
-            format!("a run cannot be made here: {error:#}"),
+            format!("cannot make a run here: {error:#}"),
             "use -o with a writable directory, and TMPDIR on a local disk with 16 MiB free",
         ),
     }
@@ -173,15 +173,15 @@ fn left_over() -> Vec<Finding> {
     let findings = weftline_drain::live::abandoned().into_iter().map(|left| {
         let (size, run, place) = (crate::terminal::bytes(left.bytes), left.run.display(), left.directory.display());
         let remedy = match left.run.is_dir() {
-            true => format!("`weft recover {run}` takes in its last events and frees the memory"),
-            false => format!("that run is gone; `rm -r {place}` frees the memory"),
+            true => format!("`weft recover {run}` writes its last events and frees the memory"),
+            false => format!("the run was removed; `rm -r {place}` frees the memory"),
         };
-        Finding::Note(format!("{size} of memory are left of {run}, whose weft was killed; {remedy}"))
+        Finding::Note(format!("{run} was killed and still holds {size} of memory; {remedy}"))
     });
     findings.collect()
 }
 
-/// A directory of our own in the current one, gone with what is in it when this goes. Nobody else has had it: it must not exist before.
+/// A new directory in the current one, removed with its content when this is dropped. It must not exist before.
 struct Trial(PathBuf);
 
 impl Trial {
@@ -207,7 +207,7 @@ fn surroundings() -> Finding {
     }
     match std::env::var("LD_PRELOAD") {
         Ok(other) if !other.is_empty() => {
-            Finding::Note(format!("LD_PRELOAD is set ({other}); it is kept, our library is added behind it"))
+            Finding::Note(format!("LD_PRELOAD is set ({other}); it is kept, and our library is added after it"))
         }
         _ => Finding::Good("no other library is preloaded".into()),
     }
@@ -215,10 +215,7 @@ fn surroundings() -> Finding {
 
 fn program(name: &OsString) -> Finding {
     let Some(path) = crate::commands::run::search(name) else {
-        return Finding::Bad(
-            format!("{}: no such program", name.to_string_lossy()),
-            "give the program as you would to a shell",
-        );
+        return Finding::Bad(format!("{}: no such program", name.to_string_lossy()), "give the program as in a shell");
     };
     let verdict = CString::new(path.as_os_str().as_bytes()).map_or(Verdict::Unreadable, |path| elf::inspect(&path));
     let shown = path.display();
@@ -226,15 +223,15 @@ fn program(name: &OsString) -> Finding {
         Verdict::Traceable => Finding::Good(format!("{shown} can be traced")),
         Verdict::Static => Finding::Bad(
             format!("{shown} is statically linked: nothing can be injected"),
-            "link it dynamically; its dynamically linked children are traced all the same",
+            "link it dynamically; its dynamically linked children are still traced",
         ),
         Verdict::Sanitizer => Finding::Bad(
-            format!("{shown} is a sanitizer build, which insists on being loaded first"),
+            format!("{shown} is a sanitizer build, and its runtime must be loaded first"),
             "trace a build without the sanitizer",
         ),
         other => Finding::Bad(
             format!("{shown} cannot be traced: {}", VERDICT_NAMES[other as usize]),
-            "trace what it starts, or a build for this system",
+            "trace its children, or a build for this system",
         ),
     }
 }
@@ -249,7 +246,7 @@ fn newest_run() -> Vec<Finding> {
     if let Some(why) = totals.failures.first() {
         out.push(Finding::Bad(
             format!("the newest run, {shown}, was not traced: {why}"),
-            "see to that, and run the program again",
+            "fix that, and run the program again",
         ));
     } else if totals.events == 0 && totals.untraced.is_empty() {
         out.push(Finding::Bad(

@@ -1,4 +1,4 @@
-//! `weft env`: the variables to set where `weft run` cannot be used.
+//! `weft env`: prints the variables to set if `weft run` cannot be used.
 
 use std::io::Write;
 use std::process::ExitCode;

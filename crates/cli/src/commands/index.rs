@@ -1,4 +1,4 @@
-//! `weft index`: builds the index of a run ahead of the first question, tells of it, or removes it.
+//! `weft index`: builds, shows or removes the index of a run.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -26,7 +26,7 @@ pub(crate) fn execute(args: &ReadArgs, terminal: Terminal) -> anyhow::Result<Exi
             Ok(manifest) => of_run(&run, &manifest, args.json, terminal)?,
             // Its traces are as good as others.
             Err(error) => {
-                writeln!(std::io::stderr(), "weft: {error}; this is what its trace files tell")?;
+                writeln!(std::io::stderr(), "weft: {error}; showing its trace files only")?;
                 of_files(&run, &rundir::traces_in(&run)?, args.json, terminal)?;
             }
         },
@@ -98,7 +98,7 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
     require_events(run, &totals, &records)
 }
 
-/// All that is known of a run was told; that it holds no events is an error all the same, unless it goes on.
+/// All facts about the run were printed; a run without events is still an error, unless it is in progress.
 fn require_events(run: &Path, totals: &RunTotals, records: &[SupervisorRecord]) -> anyhow::Result<()> {
     let unknown = records.is_empty() && rundir::size_of(run) > 0;
     if unknown || totals.open || holds_events(totals, records) {
@@ -145,7 +145,7 @@ fn index_of(named: &[PathBuf]) -> IndexInfo {
     })
 }
 
-/// What can be told of trace files without a manifest.
+/// The facts about trace files without a manifest.
 #[derive(Default, Serialize)]
 struct FileInfo {
     #[serde(serialize_with = "terminal::path_as_text")]

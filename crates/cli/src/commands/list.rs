@@ -68,7 +68,7 @@ pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<Exi
         serde_json::to_writer_pretty(&mut out, &rows)?;
         writeln!(out)?;
     } else if rows.is_empty() {
-        writeln!(std::io::stderr(), "weft: no run is like that")?;
+        writeln!(std::io::stderr(), "weft: no run matches")?;
     } else {
         write!(out, "{}", table(&rows, opening::width(), terminal))?;
     }

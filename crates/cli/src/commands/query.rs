@@ -1,4 +1,4 @@
-//! `weft query`: becomes `weft-sql`, an optional part ([`parts`]).
+//! `weft query`: executes `weft-sql`, an optional part ([`parts`]).
 //!
 //! `weft` does not link DataFusion, which takes longer to build than all the rest. As every reading verb does, this one first finds the newest run
 //! when none was named, and finishes what killed runs left.
@@ -17,9 +17,8 @@ use crate::{opening, rundir};
 
 /// Runs the verb. Returns only when that failed.
 pub(crate) fn execute(mut args: QueryArgs) -> anyhow::Result<ExitCode> {
-    let program = parts::sql_program().with_context(|| {
-        format!("{SQL_PROGRAM}, which answers queries, is not installed; {} adds it", parts::remedy(Component::Query))
-    })?;
+    let program = parts::sql_program()
+        .with_context(|| format!("{SQL_PROGRAM} is not installed; {} adds it", parts::remedy(Component::Query)))?;
     if let [_] = args.words.as_slice()
         && !args.schema
     {

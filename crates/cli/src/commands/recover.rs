@@ -1,4 +1,4 @@
-//! `weft recover`: turns what killed runs and programs left into trace files.
+//! `weft recover`: completes the traces of killed runs and programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ fn targets(paths: &[PathBuf], ended: bool) -> anyhow::Result<Vec<Target>> {
             false => all.extend(found),
             // Another process of the family may have seen to it.
             true if ended || path.is_dir() || begins_a_name(path) => all.push(Target::Done(path.clone())),
-            true => bail!("{}: no such file or directory, and nothing hidden whose name begins so", path.display()),
+            true => bail!("{}: no such file or directory, and no unfinished trace with this prefix", path.display()),
         }
     }
     Ok(all)
@@ -145,16 +145,13 @@ pub(crate) fn before_reading(run: &Path) -> Vec<String> {
     let tell = |what: &str| drop(writeln!(std::io::stderr(), "weft: {what}"));
     if !files::is_own(run) {
         let place = run.display();
-        tell(&format!("{place} belongs to another user: it is read as it is, with its index in your cache directory"));
+        tell(&format!("{place} belongs to another user: it is not changed, and its index is in your cache directory"));
     }
-    // Of a run of somebody else it only tells what it would have looked at.
+    // For a run of another user it only lists what it would have recovered.
     match weftline_drain::recover(run, &RecoverOptions::default()) {
         Ok(report) => {
             if report.events > 0 {
-                tell(&format!(
-                    "{} taken in that nobody had drained yet",
-                    terminal::counted(report.events, "event", "events")
-                ));
+                tell(&format!("recovered {} from shared memory", terminal::counted(report.events, "event", "events")));
             }
             for open in &report.open {
                 let what = format!(

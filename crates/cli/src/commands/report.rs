@@ -116,9 +116,9 @@ fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()
             writeln!(out, "{rule} found nothing in {}", report.title)?;
             Ok(())
         }
-        true => anyhow::bail!(
-            "there is no rule {rule}; docs/findings.md lists them, `weft report --json` those that found something"
-        ),
+        true => {
+            anyhow::bail!("no rule {rule}; docs/findings.md lists all rules, `weft report --json` those with findings")
+        }
     }
 }
 

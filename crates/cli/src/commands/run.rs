@@ -1,4 +1,4 @@
-//! `weft run`: starts the program, drains its arenas while it runs, and tells what happened.
+//! `weft run`: starts the program, drains its arenas while it runs, and prints the summary.
 
 mod conclusion;
 mod untraced;
@@ -112,7 +112,7 @@ pub(crate) fn execute(args: &RunArgs, terminal: Terminal) -> anyhow::Result<Exit
     }
     Ok(match state {
         ChildState::Exited(code) => ExitCode::from(code as u8),
-        // Everything is written. Whoever waits for us is to see what he would see of the program.
+        // Everything is written. The parent that waits for us must see the same status as from the program.
         ChildState::Killed(signal) => {
             signals::die_by(signal);
             ExitCode::from(128u8.wrapping_add(signal as u8))
@@ -163,7 +163,7 @@ impl Tracing {
             span_usage: args.span_usage,
             wait_when_full: (args.on_full == OnFull::Wait).then_some(args.wait_limit),
             place: args.arenas.into(),
-            // Others cannot become somebody else without a setuid program, which the loader does not let us into.
+            // Other users can change their uid only by a setuid program, where the loader ignores our library.
             other_users: args.privacy.share && rustix::process::geteuid().is_root(),
             arguments: Arguments::unless(args.privacy.no_args),
             ..LiveOptions::default()
@@ -192,7 +192,7 @@ impl Tracing {
     }
 }
 
-/// Removes a run of which nothing became.
+/// Removes a run that never started.
 fn remove_unused(run: &Path) {
     let traced = rundir::size_of(run) > 0;
     if !traced && SupervisorRecord::read_all(run).0.len() <= 1 {
@@ -352,7 +352,7 @@ fn supervise(
         Some(Ok(samples)) => record.samples = samples,
         // One that was gone before the thread looked for it was too short to be sampled.
         None | Some(Err(CollectError::NoProcess(_))) => {}
-        // The tracer tells of a full disk; a second voice would only repeat it.
+        // The tracer reports a full disk; a second message would only repeat it.
         Some(Err(error)) => {
             record.samples = Some(SampleRecord { what: format!("nothing ({error})"), ..SampleRecord::default() });
         }

@@ -37,7 +37,7 @@ const ROWS: usize = 10;
 /// Runs the verb.
 pub(crate) fn execute(args: &TopArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     if !args.once && !screen::is_there() {
-        anyhow::bail!("weft top draws on a terminal and reads keys from it; for a script use `weft top --once`");
+        anyhow::bail!("weft top needs a terminal; in scripts use `weft top --once`");
     }
     let run = match &args.run {
         Some(run) => run.clone(),
@@ -48,7 +48,7 @@ pub(crate) fn execute(args: &TopArgs, terminal: Terminal) -> anyhow::Result<Exit
     if args.once { once(args, &mut watch, terminal.stdout()) } else { live(args, &mut watch, terminal.stdout()) }
 }
 
-/// The newest run that somebody records into; else the newest one, to say why it cannot be watched.
+/// The newest run in progress; else the newest run, to say why it cannot be watched.
 fn newest_in_progress() -> anyhow::Result<PathBuf> {
     let newest = rundir::newest()?;
     // One that has only just been started is not open yet.
@@ -56,7 +56,7 @@ fn newest_in_progress() -> anyhow::Result<PathBuf> {
     Ok(if begins { newest } else { newest_open(Path::new(rundir::RUNS))?.unwrap_or(newest) })
 }
 
-/// The run of a directory that was begun last, among those that somebody records into.
+/// The newest run in progress of a directory.
 fn newest_open(runs: &Path) -> std::io::Result<Option<PathBuf>> {
     let is_open = |run: &Path| {
         std::fs::read_dir(run.join(RECORD_DIR)).is_ok_and(|entries| {
@@ -79,7 +79,7 @@ fn open(run: &Path) -> anyhow::Result<Glance> {
     }
 }
 
-/// Whether nobody has told anything about the run yet.
+/// Whether nothing is known about the run yet.
 fn begins(run: &Path) -> bool {
     rundir::is_run(run) && std::fs::read_dir(run.join(RECORD_DIR)).map_or(true, |mut entries| entries.next().is_none())
 }

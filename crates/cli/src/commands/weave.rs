@@ -1,7 +1,7 @@
-//! `weft weave`: becomes a compiler, with the flags that weave calls of the recorder into what it compiles.
+//! `weft weave`: executes a compiler with flags that weave calls of the recorder into the code.
 //!
-//! It stands before the compiler in a build (`CC="weft weave -- clang"`), so it is called for everything that a build asks of a
-//! compiler. Where nothing is compiled or linked it changes nothing.
+//! It replaces the compiler in a build (`CC="weft weave -- clang"`), so it runs for every use of the
+//! compiler. If nothing is compiled or linked, it changes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write as _};
@@ -48,7 +48,7 @@ fn print(kind: FlagKind, command: &[OsString], options: &WeaveOptions) -> anyhow
     let default = [OsString::from("clang")];
     let Compiler::Clang { program, llvm } = compiler::identify(if command.is_empty() { &default } else { command })?
     else {
-        anyhow::bail!("gcc has no flags for weaving; weft.h and weft.hpp have macros for it")
+        anyhow::bail!("gcc cannot weave; use the macros of weft.h and weft.hpp")
     };
     let mut words = Vec::new();
     if kind != FlagKind::Link {
@@ -116,7 +116,7 @@ fn woven(command: &[OsString], options: &WeaveOptions) -> anyhow::Result<Words> 
             if work.compiles {
                 let _ = writeln!(
                     std::io::stderr(),
-                    "weft: {} cannot be woven with, it runs as it is; with gcc use WEFT_FUNCTION() of weft.h, or weft::Span of weft.hpp (docs/weave.md)",
+                    "weft: {} cannot weave, so it compiles without; with gcc use WEFT_FUNCTION() of weft.h, or weft::Span of weft.hpp (docs/weave.md)",
                     command[0].display()
                 );
             }

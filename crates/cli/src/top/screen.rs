@@ -1,4 +1,4 @@
-//! The terminal: raw mode, the other screen, keys; and everything as it was before when it is left, also by a panic.
+//! The terminal: raw mode, the alternate screen, keys. Leaving it, also by a panic, restores everything.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -111,7 +111,7 @@ fn take() -> io::Result<()> {
 /// Does nothing when the terminal is not ours.
 fn give_back() {
     let Some(before) = BEFORE.lock().ok().and_then(|mut kept| kept.take()) else { return };
-    // Whoever has lost the terminal has nothing to repair. Output first: it was made for the raw mode.
+    // If the terminal is gone, there is nothing to restore. Output first: it was made for the raw mode.
     let mut out = io::stdout();
     let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
     let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);

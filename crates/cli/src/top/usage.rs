@@ -1,4 +1,4 @@
-//! What the kernel says of the processes of a run: processor time, memory, bytes.
+//! The kernel's numbers of the processes of a run: CPU time, memory, bytes.
 
 use std::collections::HashMap;
 

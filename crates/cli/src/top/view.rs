@@ -1,4 +1,4 @@
-//! What the user chose to see, and the keys that change it.
+//! What the user selected, and the keys that change it.
 
 use super::picture::{Picture, Process};
 

@@ -1,4 +1,4 @@
-//! Which container a process runs in, by the names that runtimes give to control groups.
+//! Finds the container of a process by the names that runtimes give to control groups.
 //!
 //! | runtime | last parts of the path |
 //! |---|---|
@@ -22,7 +22,7 @@ use crate::roots::Roots;
 
 use super::files::paths_of;
 
-/// A container that a control group's path tells of.
+/// A container, found by a control group's path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Container {
     /// `docker`, `containerd`, `podman`, `crio`, `kubernetes` (a pod whose runtime is not told), `slurm`, `lxc`.
@@ -45,7 +45,7 @@ pub fn container_of(roots: &Roots, pid: u32) -> Option<Container> {
     })
 }
 
-/// What a path tells. The innermost container counts.
+/// Parses a path. The innermost container counts.
 pub(super) fn of_path(path: &Path) -> Option<Container> {
     let parts: Vec<&str> = path.components().filter_map(|part| part.as_os_str().to_str()).collect();
     let pod = parts.iter().rev().find_map(|part| pod_of(part));

@@ -1,8 +1,8 @@
 //! The budget of file descriptors, for when there are more processes than descriptors.
 //!
-//! A followed process takes about four. Some must stay free for what is opened for a moment: the file of samples, `status` of a thread, a
-//! process that is looked at. The kernel gives out the lowest free number, so that of a new descriptor tells how many are left.
-//! A process for which there is no room is not followed, and said to be so; it is tried again when another one has ended.
+//! A followed process takes about four. Some must stay free for short uses: the file of samples, `status` of a thread, a
+//! process that is checked. The kernel gives out the lowest free number, so the number of a new descriptor shows how many are left.
+//! A process that does not fit is not followed, and reported; it is tried again when another one has ended.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -34,7 +34,7 @@ impl DescriptorBudget {
         self.limit
     }
 
-    /// Whether the last attempt found no room, and nobody has left since: another attempt would only cost time.
+    /// Whether the last attempt found no room, and no process has ended since: another attempt would only cost time.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -76,7 +76,7 @@ impl DescriptorBudget {
             more => format!(" and {more} more"),
         };
         Some(format!(
-            "the limit of {} open files is reached: not followed until others end are processes {}{more}; raise it (`ulimit -n`) to follow all",
+            "the limit of {} open files is reached; not followed until others end: processes {}{more}; raise it (`ulimit -n`) to follow all",
             self.limit,
             named.join(", ")
         ))

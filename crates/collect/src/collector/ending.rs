@@ -1,4 +1,4 @@
-//! The end of a collector, and what the manifest says of it.
+//! The end of a collector, and its record in the manifest.
 
 use std::collections::BTreeMap;
 

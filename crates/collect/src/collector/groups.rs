@@ -1,4 +1,4 @@
-//! The control groups of followed processes: what a process may use, and whether it is throttled, is told by its group.
+//! The control groups of followed processes, which show the limits of a process and whether it is throttled.
 
 use crate::cgroup::CgroupSampler;
 use crate::clock::ClockReading;

@@ -1,7 +1,7 @@
 //! The lease on sampling a host: one collector per node and run holds it, by the lock of a file in the run directory.
 //!
-//! Several ranks of a job, or a collector beside `weft run`, would all write the same numbers. The lock goes with its holder, so another
-//! one takes over when that has ended.
+//! Several ranks of a job, or a collector beside `weft run`, would all write the same numbers. The lock ends with its holder, so another
+//! collector takes over then.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,7 +19,7 @@ pub(super) struct SamplerLease {
 }
 
 impl SamplerLease {
-    /// Takes the lease if nobody holds it.
+    /// Takes the lease if it is free.
     pub(super) fn take(run: &Path, host: &str) -> Option<SamplerLease> {
         let directory = run.join(RECORD_DIR);
         files::directory(&directory).ok()?;

@@ -1,4 +1,4 @@
-//! What is sampled for the node as a whole, and the metadata of it, which is written once.
+//! Samples of the node as a whole, and its metadata, which is recorded once.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Node {
         }
     }
 
-    /// Samples everything; `follows` says which processes a device is to tell of.
+    /// Samples everything; `follows` selects the processes that a device reports.
     pub(super) fn sample(&mut self, now: ClockReading, follows: &dyn Fn(u32) -> bool, writer: &mut SampleWriter) {
         let interval = now.since(&self.last);
         self.machine.sample(interval, writer);

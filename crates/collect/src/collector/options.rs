@@ -1,4 +1,4 @@
-//! What a collector is told to do.
+//! The options of a collector.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Samples the host as well, unless another collector of the run does.
     pub host: bool,
-    /// Ends when nobody is left of the trees that it follows.
+    /// Ends when no process of the followed trees is left.
     pub until_gone: bool,
-    /// Asks the kernel for its records of processes that end, which tell the CPU time of those that nobody could look at in time.
+    /// Asks the kernel for its records of processes that end, which have the CPU time of those that vanished before their last sample.
     pub exit_records: bool,
     /// Writes a manifest record of its own; a supervisor's thread leaves that to the supervisor.
     pub own_record: bool,

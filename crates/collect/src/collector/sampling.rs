@@ -1,4 +1,4 @@
-//! A collector in a thread, and the word that ends one.
+//! A collector in a thread, and how to stop it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl AsFd for Stop {
     }
 }
 
-/// A collector in a thread of its own, beside a program that somebody else looks after.
+/// A collector in a thread of its own, beside a program that another thread supervises.
 #[derive(Debug)]
 pub struct Sampling {
     stop: Stop,

@@ -18,7 +18,7 @@ use crate::roots::Roots;
 use crate::sample::{Sink as _, Subject, Value};
 use crate::writer::SampleWriter;
 
-/// A process whose start is within this of the collector's own began after it: starts are told in clock ticks.
+/// A process that started within this time of the collector's own start began after it: starts are in clock ticks.
 const TICK_NS: i64 = 10_000_000;
 
 #[derive(Debug)]
@@ -33,12 +33,12 @@ struct Target {
     reported_cpu_ns: Option<u64>,
 }
 
-/// Whether the kernel tells of ends. It is asked when the first process is followed.
+/// Whether the kernel reports ends. It is asked when the first process is followed.
 #[derive(Debug)]
 enum ExitRecords {
     NotAsked,
     On(Exits),
-    /// Nobody wants to know, or the kernel does not tell us.
+    /// Not requested, or the kernel does not provide it.
     Off,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Targets {
     exits: ExitRecords,
     /// Processes that were followed so far.
     pub(super) followed: u64,
-    /// Of those that were gone before the last look, how many the kernel told the CPU time of.
+    /// Processes that vanished before their last sample and have the kernel's CPU time.
     pub(super) told_ends: u64,
     /// How many others were gone before the last look, and their time since the one before it.
     pub(super) unseen_ends: u64,
@@ -171,7 +171,7 @@ impl Targets {
         gone
     }
 
-    /// The last sample of a process that has ended: one that nobody has waited for yet still has its numbers.
+    /// The last sample of a process that has ended: until its parent waits for it, its numbers can still be read.
     pub(super) fn end(&mut self, pid: u32, now: ClockReading, writer: &mut SampleWriter) {
         self.take_exits();
         let Some(mut target) = self.by_pid.remove(&pid) else { return };
@@ -191,7 +191,7 @@ impl Targets {
             ("total_write_chars", Value::Unsigned(totals.write_chars)),
             ("bytes_unseen_ns", Value::Unsigned(at.length_ns())),
         ];
-        // The kernel tells the CPU time alone: what the process read and wrote meanwhile was not seen.
+        // The kernel reports only the CPU time: what the process read and wrote meanwhile was not seen.
         let shown = if reported.is_some() { 5 } else { 4 };
         writer.counter(Subject::Process(pid), "process", "end", at, &values[..shown]);
         writer.forget(pid);
@@ -235,7 +235,7 @@ impl Targets {
     }
 }
 
-/// What tells of a process's end; nothing where the kernel has no such thing. An error says that there is no descriptor for it.
+/// A descriptor that signals a process's end; nothing if the kernel has none. An error means that no descriptor is free.
 fn end_of(pid: u32) -> std::io::Result<Option<OwnedFd>> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {

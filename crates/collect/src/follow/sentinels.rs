@@ -1,7 +1,7 @@
-//! A directory in which each file named by a pid asks for that process to be followed.
+//! Watches a directory: a file named by a pid requests that this process be followed.
 //!
-//! inotify tells of a new file at once. Files are never removed here: they belong to whoever made them. One that means nothing to this
-//! collector, because there is no such process or it does not match the pattern, is reported once.
+//! inotify reports a new file at once. Files are never removed here: they belong to their creator. A useless file (no such process,
+//! or no match with the pattern) is reported once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
@@ -56,7 +56,7 @@ impl Sentinels {
         self.events.as_fd()
     }
 
-    /// The processes that are to be followed from now on. `look` tells whether a process matches; nothing when there is none.
+    /// The processes to follow from now on. `look` checks whether a process matches; nothing if there is none.
     pub(super) fn take(&mut self, now_ns: i64, look: &mut dyn FnMut(u32) -> Option<bool>) -> Vec<u32> {
         self.read_events(now_ns);
         if !self.listed {
@@ -135,7 +135,7 @@ impl Sentinels {
         /// A directory full of other things must not fill the memory.
         const MOST_REPORTS: usize = 1000;
         if self.reported.len() < MOST_REPORTS && self.reported.insert(name.to_owned()) {
-            self.messages.push(format!("{}: {why}; the file is left alone", self.directory.join(name).display()));
+            self.messages.push(format!("{}: {why}; the file is ignored", self.directory.join(name).display()));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The processes of a machine: who is new, and who is whose child.
+//! The processes of a machine: detects new ones and their parents.
 //!
-//! Listing `/proc` costs about a microsecond per process, so it is done in full once a second only, and once in ten where nothing is
-//! started. In between, the kernel's last pid (`/proc/loadavg`) tells whether anything was started at all, and only what came behind the
-//! last pid of before is listed.
+//! Listing `/proc` costs about a microsecond per process, so a full listing is made only once a second, and once in ten seconds if nothing
+//! starts. In between, the kernel's last pid (`/proc/loadavg`) shows whether anything was started at all, and only pids after the
+//! previous last pid are listed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -50,7 +50,7 @@ pub(super) enum Unfollowed {
     None,
     /// Those whose name or command line may have changed.
     Execs,
-    /// All, for what may change without them: somebody puts them into a control group.
+    /// All, for changes from outside: somebody puts them into a control group.
     All,
 }
 
@@ -131,7 +131,7 @@ impl Table {
         })
     }
 
-    /// Whether nobody has looked yet.
+    /// Whether this is the first look.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -234,7 +234,7 @@ impl Table {
         }
         let room: &mut [MaybeUninit<u8>] = self.list.spare_capacity_mut();
         let mut entries = RawDir::new(&self.proc, room);
-        // An entry tells the place of the one behind it; the last one tells that of the end.
+        // An entry holds the position of the next one; the last one holds that of the end.
         let mut place = None;
         while let Some(Ok(entry)) = entries.next() {
             let found = number(entry.file_name().to_bytes()).and_then(|pid| u32::try_from(pid).ok());
@@ -248,7 +248,7 @@ impl Table {
         pids
     }
 
-    /// What a process says of itself; nothing when there is none.
+    /// The facts about a process; nothing if there is none.
     pub(super) fn read(&self, pid: u32) -> Option<Known> {
         let mut buffer = Vec::new();
         let text = read_at(&self.proc, &format!("{pid}/stat"), &mut buffer).ok()?;

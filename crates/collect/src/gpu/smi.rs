@@ -1,8 +1,8 @@
 //! NVIDIA's GPUs by the text of `nvidia-smi`, for programs that cannot load its library (static builds, other C libraries).
 //!
-//! One call takes a second and more, so two of them run beside the collector and repeat themselves every second (`--query-gpu … -l 1` and
-//! `pmon`); each sample takes the lines that have come meanwhile, the newest of each device and process. They end with the collector:
-//! killed when it ends in order, by the closed pipe otherwise.
+//! One call takes a second and more, so two of them run beside the collector and repeat every second (`--query-gpu … -l 1` and
+//! `pmon`); each sample uses the newest line of each device and process. They end with the collector:
+//! killed when it ends normally, by the closed pipe otherwise.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Processors: shares of the interval that all of them, and each core, spent how; and what else `/proc/stat` counts.
+//! Processors: how all of them, and each core, spent the interval, in percent; and the other counters of `/proc/stat`.
 //!
 //! The shares are those of the time that the kernel accounted for, as `mpstat` has them; guests are part of `user` and `nice`. DFTracer's
 //! values of the same names are shares since boot.

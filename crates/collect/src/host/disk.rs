@@ -1,6 +1,6 @@
 //! Disks: bytes, operations, time and queue of each block device.
 //!
-//! Whole devices only: what a partition does, its device does. Devices that never did anything (loop devices, RAM disks) are not told of.
+//! Whole devices only, since they include their partitions. Devices without any activity (loop devices, RAM disks) are left out.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! File systems: how full they are. Local ones only: asking a network file system whose server is gone would stop the collector for good.
+//! File systems: size and free space. Local ones only: a network file system with a dead server would block the collector for ever.
 //!
 //! Space changes slowly and mounts change rarely, so both are read every five seconds, not at every tick.
 
@@ -47,7 +47,7 @@ impl FileSystems {
         }
         self.last_ns = Some(at.end_ns);
         let Ok(text) = self.mounts.read(buffer) else { return };
-        // Bind mounts show one file system at many places; the first is told of.
+        // Bind mounts show one file system at many places; only the first is sampled.
         let mut devices: Vec<&[u8]> = Vec::new();
         for (device, point) in lines(text).filter_map(mount) {
             if devices.contains(&device) {

@@ -1,7 +1,7 @@
 //! Memory: `/proc/meminfo` under its own keys, in its own unit; what was paged and swapped meanwhile.
 //!
 //! `/proc/vmstat` costs the kernel as much as all else here together (30 µs), so it is read once a second; its sample's interval is that of its
-//! readings. Most keys come to nothing on most machines, but readers of DFTracer's files know them all.
+//! readings. Most keys are zero on most machines, but readers of DFTracer's files expect all of them.
 
 use crate::read::{Kept, growth, keyed, lines, within};
 use crate::sample::{Interval, Sink, Subject, Value};

@@ -49,7 +49,7 @@ impl Network {
                 *field = value;
                 known += 1;
             }
-            // Interfaces that never carried anything are not told of.
+            // Interfaces without any traffic are left out.
             if known < FIELDS || (now[1] == 0 && now[9] == 0) {
                 continue;
             }

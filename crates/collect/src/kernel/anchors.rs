@@ -1,7 +1,7 @@
-//! From the kernel's monotonic clock, which stamps records, to nanoseconds since the epoch.
+//! Converts the kernel's monotonic clock, which stamps records, to nanoseconds since the epoch.
 //!
-//! Both clocks are read together about once a second; what lies between two such anchors is on the line through them, so that a
-//! clock which is slewed or stepped does not bend the times before.
+//! Both clocks are read together about once a second; times between two such anchors are interpolated, so that slewing or stepping
+//! a clock does not change earlier times.
 
 use rustix::time::{ClockId, clock_gettime};
 

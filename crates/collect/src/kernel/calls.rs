@@ -1,4 +1,4 @@
-//! The system calls that are reported, with their numbers on this machine. What they mean and where their arguments stand is in the
+//! The reported system calls, with their numbers on this machine. Their meaning and the positions of their arguments are in the
 //! table of calls (`weftline_calls::kernel`); the kernel side (`bpf/weft.bpf.c`, `CALL_*`) gets each row as one number.
 
 use libc::c_long;
@@ -19,7 +19,7 @@ macro_rules! define_numbers {
 }
 kernel_calls!(define_numbers);
 
-/// All calls that the kernel side is told of, by number.
+/// All calls that the kernel side reports, by number.
 pub(super) fn all() -> impl Iterator<Item = (u32, &'static KernelCall)> {
     let everywhere = NUMBERS.iter().zip(EVERYWHERE);
     everywhere.chain(OLD_NUMBERS.iter().zip(X86_64)).map(|(number, call)| (*number as u32, call))

@@ -1,4 +1,4 @@
-//! Why the kernel could not be asked, in one sentence that says what is missing.
+//! Why kernel tracing cannot start, in one sentence that says what is missing.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub enum KernelError {
         /// The capabilities that are not there.
         missing: String,
     },
-    /// The capabilities are there and the kernel refuses all the same.
+    /// The kernel refuses despite the capabilities.
     #[error(
         "the kernel refuses BPF programs ({reason}) although CAP_BPF and CAP_PERFMON are there: it is locked down, or this container \
          does not allow the system call bpf"
@@ -38,7 +38,7 @@ pub enum KernelError {
     )]
     PidNamespace,
     /// A part without which nothing is seen could not be put in place.
-    #[error("kernel tracing could not be put in place: {what}: {reason}")]
+    #[error("kernel tracing cannot start: {what}: {reason}")]
     Attach {
         /// The program or map.
         what: String,
@@ -46,10 +46,10 @@ pub enum KernelError {
         reason: String,
     },
     /// The ring could not be waited for.
-    #[error("kernel events could not be waited for: {0}")]
+    #[error("cannot wait for kernel events: {0}")]
     Wait(#[from] std::io::Error),
     /// The trace file could not be written.
-    #[error("kernel events could not be written to {path}: {error}")]
+    #[error("cannot write kernel events to {path}: {error}")]
     Write {
         /// The file.
         path: PathBuf,

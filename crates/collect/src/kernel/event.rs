@@ -1,4 +1,4 @@
-//! One thing that the kernel did, and its line in a trace.
+//! One kernel event, and its line in a trace.
 
 use weftline_format::hash::path_hash;
 use weftline_format::line::LineBuf;
@@ -88,7 +88,7 @@ pub struct KernelEvent<'a> {
 }
 
 impl<'a> KernelEvent<'a> {
-    /// An event of which no more is known.
+    /// An event without further facts.
     pub fn of(source: Source, name: &'a str, pid: u32, tid: u32) -> KernelEvent<'a> {
         KernelEvent {
             source,

@@ -1,7 +1,7 @@
-//! Which path an open file has: from the calls that opened it, or, for files that were open before, from `/proc/PID/fd`.
+//! The paths of open files: from the calls that opened them, or, for files that were open before, from `/proc/PID/fd`.
 //!
-//! Files are known by their identity in the kernel, not by descriptor, so that duplicated, inherited and passed descriptors need no
-//! book-keeping, and a descriptor that is used again is never taken for the file before.
+//! Files are identified by their kernel object, not by descriptor, so that duplicated, inherited and passed descriptors need no
+//! bookkeeping, and a reused descriptor is never taken for the previous file.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 20;
 #[derive(Debug, Default)]
 struct Process {
     cwd: Option<SharedPath>,
-    /// Descriptors at the time it was followed: what they were when `/proc` no longer tells.
+    /// Descriptors at the time it was first followed, for when `/proc` no longer has them.
     at_start: Arc<HashMap<i32, SharedPath>>,
 }
 

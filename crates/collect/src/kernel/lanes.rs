@@ -1,8 +1,8 @@
-//! Lanes for requests that are under way at the same time.
+//! Lanes: tracks for overlapping requests.
 //!
-//! Viewers draw the spans of a thread inside each other and drop one that begins within another and ends after it. A thread that issues requests goes on
-//! meanwhile, with other requests and other calls. So requests are drawn in lanes: threads that do not exist, of a device or of a process's rings, with a
-//! name that says so. The thread that issued a request is among its arguments.
+//! Viewers nest the spans of a thread and drop one that begins within another and ends after it. A thread that issues a request continues
+//! with other requests and calls. So requests are put into lanes: virtual threads of a device or of a process's rings, with a
+//! name that says so. The thread that issued a request is one of its arguments.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ type Ends = Vec<i64>;
 #[derive(Debug, Default)]
 pub struct Lanes {
     devices: Vec<(String, Ends)>,
-    /// The same numbers are used for each process: whoever reads a trace tells threads apart by both.
+    /// The same numbers are used for each process: readers identify threads by process and number.
     rings: HashMap<u32, Ends>,
 }
 

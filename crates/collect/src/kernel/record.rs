@@ -3,7 +3,7 @@
 /// Size of the fixed part.
 const FIXED: usize = 136;
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Call,

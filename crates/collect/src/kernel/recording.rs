@@ -1,4 +1,4 @@
-//! Kernel events to a file of the run directory, in a thread of its own.
+//! Writes kernel events to a file of the run directory, in a thread of its own.
 //!
 //! `<host>-<pid>-<start>.kernel.pfw.gz` is a trace file like any other. A member is written about once a second, so a collector that
 //! is killed loses a second of it at most. Where the disk is full, members wait in memory up to a limit, then are dropped and counted.
@@ -49,7 +49,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Puts the tracepoints in place and starts the thread. Nobody is followed yet.
+    /// Attaches the tracepoints and starts the thread. No process is followed yet.
     pub fn start(options: &Options, run: &Path, own: &Own) -> Result<Recording, KernelError> {
         let tracer = Tracer::start(options)?;
         let writer = Writer::create(run, own)?;
@@ -83,7 +83,7 @@ impl Recording {
         self.with(|tracer| tracer.follow(pid))
     }
 
-    /// Follows the children that this process makes from now on: for whoever is about to start a program.
+    /// Follows the children that this process makes from now on: call it before starting a program.
     pub fn follow_own_children(&self) -> Result<(), KernelError> {
         self.with(|tracer| tracer.follow_children(std::process::id()))
     }
@@ -98,7 +98,7 @@ impl Recording {
         self.newcomers.clone()
     }
 
-    /// Ends it and tells what was recorded.
+    /// Ends it and returns what was recorded.
     pub fn finish(self) -> KernelRecord {
         // It fails only when it was called 2^64 times.
         let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
@@ -152,7 +152,7 @@ struct Writer {
     file: File,
     about: Identity,
     lines: LineBuf,
-    /// Paths and lanes that the member at hand tells the names of.
+    /// Paths and lanes that the current member has named.
     defined: HashSet<u64>,
     lanes: Lanes,
     opened: Instant,
@@ -307,7 +307,7 @@ impl Writer {
             *self.record.lost.entry("no space".into()).or_default() += unwritten;
         }
         if self.length == 0 {
-            // Nothing was told: no file is better than an empty one.
+            // Nothing was recorded: no file is better than an empty one.
             let _ = std::fs::remove_file(&self.path);
             self.record.file.clear();
         }

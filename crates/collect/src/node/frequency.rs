@@ -1,9 +1,9 @@
 //! The frequency of a processor, also in virtual machines.
 //!
-//! Wanted is the nominal one, which capacity is reckoned with: not what a core happens to run at, and not what it may reach for a moment.
-//! Virtual machines mostly have no cpufreq, and `lscpu` then tells no "max MHz" at all. Sources, the best first:
+//! Capacity calculations need the nominal frequency, not a core's current one and not its short-term maximum.
+//! Most virtual machines have no cpufreq, and `lscpu` then shows no "max MHz" at all. Sources, the best first:
 //!
-//! | source | tells |
+//! | source | frequency |
 //! |---|---|
 //! | `base_frequency` of cpufreq | nominal (Intel) |
 //! | `nominal_freq` of ACPI's CPPC | nominal (AMD, Arm) |

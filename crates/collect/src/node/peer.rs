@@ -1,7 +1,7 @@
 //! The round trip to another machine.
 //!
-//! ICMP needs a privilege, so what is measured is a TCP handshake: the time until a connection is made, or refused, since either answer has
-//! gone there and back. The shortest of three counts. A peer that drops such packets has no round trip, and the reason is told.
+//! ICMP needs a privilege, so this measures a TCP handshake: the time until a connection is made or refused, since either answer is a
+//! round trip. The shortest of three counts. If a peer drops such packets, there is no result, and the reason is reported.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -49,7 +49,7 @@ pub(super) fn measure(name: &str, routes: &str) -> Peer {
         match answer {
             Err(error) if error.kind() != ErrorKind::ConnectionRefused => {
                 peer.error = Some(error.to_string());
-                // Waiting three times for a peer that is silent tells nothing more.
+                // Waiting three times for a silent peer gives no more information.
                 break;
             }
             _ => peer.round_trip_ns = Some(peer.round_trip_ns.unwrap_or(u64::MAX).min(took)),

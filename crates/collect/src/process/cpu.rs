@@ -1,10 +1,10 @@
 //! CPU time of a process in nanoseconds.
 //!
 //! The kernel keeps it per thread (`sum_exec_runtime`, the first number of `schedstat`) and for threads that ended in their process.
-//! `/proc/PID/schedstat` shows the main thread alone. The process's CPU clock (`clock_getcpuclockid`) is the sum of both, by one call and
-//! without a right to trace: that is what is used. It lags by at most one tick of the scheduler for a thread that is running right now.
+//! `/proc/PID/schedstat` shows only the main thread. This module uses the process's CPU clock (`clock_getcpuclockid`), which is the sum of both, by one call and
+//! without the right to trace. It lags by at most one scheduler tick for a running thread.
 //!
-//! Where the ids in `/proc` are not our own (another pid namespace's mount) the clock would be somebody else's. Then the threads'
+//! If the ids in `/proc` are not our own (another pid namespace's mount), the clock would be another process's. Then the threads'
 //! `schedstat` files are summed up. What threads did between their last reading and their end is missing there; but `utime + stime` is the
 //! same sum cut to ticks, twice, so the total is held between it and two ticks more. Beyond [`MOST_THREADS`] it is `utime + stime` alone.
 

@@ -1,12 +1,12 @@
-//! What is too dear for every sample: context switches, which the kernel tells per thread, open files, and the proportional set size.
+//! Values that are too expensive for every sample: context switches, which the kernel counts per thread, open files, and the proportional set size.
 //!
 //! `status` of a thread costs about ten microseconds, so at most sixteen threads' worth is read per second: a process of up to sixteen
 //! threads every second, one of 160 every ten. `smaps_rollup` walks the page tables and holds the process's memory map meanwhile, against
 //! its own page faults; it is read every five seconds, and only of processes up to 64 MiB, where the walk takes some 100 µs.
 //! The sample's interval is that of the readings. What a thread did after its last reading is not seen when it ends.
 //!
-//! A process that has not run since the last reading has switched and opened nothing: it is not read again. Its proportional set size may
-//! change all the same, since others come and go that share its pages; it is then read once a minute.
+//! A process that has not run since the last reading has switched and opened nothing, so it is not read again. Its proportional set size may
+//! still change, since other processes share its pages; it is then read once a minute.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;

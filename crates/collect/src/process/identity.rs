@@ -1,4 +1,4 @@
-//! Who a process is: read once, and again after an exec.
+//! The identity of a process: read once, and again after an exec.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub struct Identity {
     pub pid: u32,
     /// Its parent's.
     pub ppid: u32,
-    /// When it started, in clock ticks since boot: with the id, what tells it from a later process of the same id.
+    /// When it started, in clock ticks since boot: with the id, this distinguishes it from a later process with the same id.
     pub start_ticks: u64,
     /// When it started, in nanoseconds since the epoch, to the resolution of a clock tick.
     pub start_ns: i64,

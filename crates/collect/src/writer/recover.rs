@@ -1,4 +1,4 @@
-//! What a killed collector left: its tail becomes the last member of its file.
+//! Recovers a killed collector: its tail becomes the last member of its file.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -25,10 +25,10 @@ pub struct Recovered {
     pub at_work: usize,
 }
 
-/// Completes the files of collectors that died. Tails of those that live are left alone: their lock tells.
+/// Completes the files of collectors that died. Tails of running ones, which hold a lock, are not touched.
 pub fn recover(run: &Path) -> Result<Recovered> {
     let mut found = Recovered::default();
-    // Nothing is changed in a run of somebody else.
+    // A run of another user is not changed.
     if !files::is_own(run) {
         return Ok(found);
     }
@@ -103,6 +103,6 @@ fn close_record(record: &Path, run: &Path, path: &Path) {
         samples.samples = there.events;
     }
     read.state = State::Complete;
-    // The samples are safe; a record that cannot be replaced says that the collector is still at work.
+    // The samples are safe; a record that cannot be replaced says that the collector is still running.
     let _ = read.write(run);
 }

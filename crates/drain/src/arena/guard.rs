@@ -1,10 +1,10 @@
-//! Files that are cut while they are mapped.
+//! Survives files that are truncated while they are mapped.
 //!
-//! A traced program can cut the file of its arena, and so can whoever else may write to a run. A page of a mapping that lies behind the file's end
-//! does not exist: touching it is SIGBUS, by default the end of the process. A supervisor must not die of that. So it installs a handler ([`install`])
-//! which puts a page of zeros, "nothing was recorded", in the place of the missing one, and notes that the mapping is torn.
+//! A traced program can truncate the file of its arena, and so can anybody who may write to a run. A page of a mapping beyond the file's end
+//! does not exist: touching it raises SIGBUS, which kills a process by default. A supervisor must not die of that. So it installs a handler ([`install`])
+//! that maps a page of zeros, "nothing was recorded", in place of the missing one, and notes that the mapping is torn.
 //!
-//! Only a command of our own installs it. A program that encodes its own records at its end has its own handlers, and cuts its own files.
+//! Only our own commands install it. A program that encodes its own records has its own handlers, and truncates only its own files.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -91,7 +91,7 @@ extern "C" fn on_missing_page(signal: libc::c_int, info: *mut libc::siginfo_t, _
         put_zeros(address)
     });
     if !replaced {
-        // Not ours: as it was before. The instruction is tried again, and whoever handled it then handles it now.
+        // Not ours: restore the previous handler. The instruction is retried, and that handler gets the signal.
         // SAFETY: the action is one that the kernel gave, or the default, which is zero.
         unsafe {
             let default: libc::sigaction = std::mem::zeroed();

@@ -40,7 +40,7 @@ impl Mapping {
         Mapping::part_of(file, 0, length)
     }
 
-    /// Maps a part of a file, all of which must be there.
+    /// Maps a part of a file, which must exist completely.
     pub(super) fn part_of(file: &File, from: usize, length: usize) -> io::Result<Mapping> {
         is_long_enough(file, from + length)?;
         Mapping::around(sys::map_shared_at(file.as_raw_fd(), from, length), length)
@@ -67,7 +67,7 @@ impl Mapping {
         Mapping::of(&files::change(path)?, length)
     }
 
-    /// Maps a file that must not be changed: whoever stores into it is killed by the kernel, so only code that cannot may have it.
+    /// Maps a file read-only: the kernel kills a process that stores into it, so only code that never stores may use it.
     pub(super) fn open_to_look(path: &Path, length: usize) -> io::Result<Mapping> {
         Mapping::part_to_look(&files::open_in_place(path)?, 0, length)
     }
@@ -121,7 +121,7 @@ pub(crate) struct ControlPage(Mapping);
 impl ControlPage {
     pub(crate) fn create(path: &Path, settings: ControlSettings) -> io::Result<ControlPage> {
         let file = reserve(path, CONTROL_SIZE)?;
-        // The one file that is for all users of a shared run; whoever writes nonsense into it harms the others' recording only.
+        // The one file for all users of a shared run; nonsense in it harms only the recording of others.
         if path.parent().is_some_and(is_shared) {
             file.set_permissions(Permissions::from_mode(0o666))?;
         }
@@ -149,7 +149,7 @@ impl ControlPage {
         Ok((control.magic == CONTROL_MAGIC && control.version == LAYOUT_VERSION).then_some(page))
     }
 
-    /// The same for somebody who only looks; of what [`ControlPage::get`] gives, nothing may be stored into then.
+    /// The same read-only; nothing may be stored through [`ControlPage::get`] then.
     pub(crate) fn open_to_look(path: &Path) -> io::Result<Option<ControlPage>> {
         let page = ControlPage(Mapping::open_to_look(path, CONTROL_SIZE)?);
         let control = page.get();

@@ -1,4 +1,4 @@
-//! An arena of somebody else's drain, mapped to be looked at: nothing of it can be changed.
+//! An arena of another drain, mapped read-only.
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! For tests: programs that record into an arena, with any pid, thread ids and end.
 //!
-//! What is stored, and in which order, is the recorder's own code; only the choice of arena, slot owner and moment is the test's. The process's one real
-//! recorder, with forks, is driven in `tests/family.rs`.
+//! The recorder's own code stores the records; the test chooses only arena, slot owner and time. `tests/family.rs` tests the process's one real
+//! recorder, with forks.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One look at the arenas and the processes: what is new, what is closed, who is gone.
+//! One poll of the arenas and processes: new images, closed segments, ended processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ const CHILD_PATIENCE: Duration = Duration::from_secs(1);
 const CLAIM_PATIENCE: Duration = Duration::from_secs(10);
 /// Threads of an image, and processes, that are remembered for what comes after them.
 const MOST_TAILS: usize = 4096;
-/// Images that ended and are told of one by one, and bytes of their names and command lines.
+/// Ended images that are listed one by one, and bytes of their names and command lines.
 const MOST_ENTRIES: usize = 1 << 20;
 const MOST_TEXT: usize = 256 << 20;
 const MOST_STARTS: usize = 100_000;
@@ -143,7 +143,7 @@ impl Drain {
             && let Err(error) = arena.complete()
         {
             // A process grows its arena by itself where it can; where not, it says what it lost.
-            lock(&self.shared.messages).tell("room", || format!("an arena has only its first segments: {error}"));
+            lock(&self.shared.messages).tell("room", || format!("an arena cannot grow: {error}"));
         }
         let short = arena.free_segments() <= SHORT_OF_SEGMENTS;
         if short {

@@ -1,7 +1,7 @@
-//! Annotations to trace lines: what a program tells of itself, beside the calls that [`super`] encodes.
+//! Encodes annotations as trace lines, beside the calls that [`super`] encodes.
 //!
-//! A record of an annotation names its texts by id and carries its arguments packed. The packed bytes of a segment are gathered
-//! first ([`Annotations::gather`]), since they may reach over several records, and written when their turn comes. Texts are looked
+//! A record of an annotation refers to its strings by id and has packed arguments. The packed bytes of a segment are gathered
+//! first ([`Annotations::gather`]), since they may span several records, and written later in order. Strings are looked
 //! up once per job: nothing is allocated per event.
 
 use std::collections::HashMap;
@@ -262,7 +262,7 @@ impl Annotations {
         for (place, (_, value)) in annotation::arguments(payload).enumerate() {
             let (used, key) = (*turn | place as u64, keys[place]);
             match value {
-                // No process has no memory: nobody could ask.
+                // No process has no memory: zero means that it could not be read.
                 Argument::Usage(from, to) if from.rss == 0 || to.rss == 0 => {}
                 Argument::Usage(from, to) => {
                     for (key, number) in USAGE.zip(usage(&from, &to)) {

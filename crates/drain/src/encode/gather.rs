@@ -1,4 +1,4 @@
-//! Records that are not simply one call each: annotations, which may take several, and those that are not finished.
+//! Records that are not one call each: annotations, which may take several records, and unfinished calls.
 
 use weftline_recorder::annotation::{ANNOTATION, CONTINUED, SKIPPED};
 

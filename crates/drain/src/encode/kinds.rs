@@ -1,4 +1,4 @@
-//! What the lines of each call look like: what the drain needs of the table of calls, by number.
+//! The parts of the table of calls that the drain needs to write lines, by number.
 
 use std::sync::LazyLock;
 

@@ -146,7 +146,7 @@ impl Watching {
     }
 }
 
-/// What the journal tells of images that ended.
+/// The journal's entries of ended images.
 #[derive(Default)]
 struct Journaled {
     read_to: u64,
@@ -187,7 +187,7 @@ impl Journaled {
         self.left.extend(reader.take_left());
     }
 
-    /// Events of an ended image that nobody counted: all of one that was never seen.
+    /// Events of an ended image that were not counted: all of an image that was never seen.
     fn rest_of(&mut self, tag: &str, events: u64) -> u64 {
         match self.left.remove(tag) {
             Some(Some(counted)) => events.saturating_sub(counted),

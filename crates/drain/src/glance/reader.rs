@@ -1,7 +1,7 @@
 //! One arena, read beside its processes and its drain.
 //!
-//! For each segment in use a [`Cursor`] tells how far it was read. The drain may zero and free a segment, and a process take it
-//! again, while it is being read; so what was copied counts only if the segment is still the same afterwards.
+//! For each segment in use a [`Cursor`] holds how far it was read. The drain may zero and free a segment, and a process may take it
+//! again, while it is being read; so a copy counts only if the segment is still the same afterwards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;

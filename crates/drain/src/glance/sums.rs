@@ -1,4 +1,4 @@
-//! What a look saw, summed up. The number of names is bounded: what comes beyond goes to one sum.
+//! Sums of one look. The number of names is bounded: all further names go to one sum.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Live directories in memory that nobody drains any more: their supervisor was killed, and no verb has read the run since. They hold memory
-//! until somebody does, so `weft doctor` tells of them.
+//! Live directories in memory without a drain: their supervisor was killed, and no verb has read the run since. They hold memory
+//! until one does, so `weft doctor` lists them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,7 +1,7 @@
-//! `run.d/<host>-<pid>-<start>.live`: where recovery finds a live directory, and what is believed of it.
+//! `run.d/<host>-<pid>-<start>.live`: tells recovery where a live directory is, and how far to trust that.
 //!
-//! The file is part of a run, and a run may come from anybody. Recovery changes and removes what the file leads to, so a path in it is only a
-//! hint: a live directory is one that this program makes ([`Pointer::find`] has the rules), belongs to the caller alone, and names the run.
+//! The file is part of a run, and a run may come from anybody. Recovery changes and removes what the file points to, so a path in it is only a
+//! hint: a live directory must be one that this program makes ([`Pointer::find`] has the rules), belongs to the caller alone, and names the run.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -50,7 +50,7 @@ impl Pointer {
         run.join(RECORD_DIR).join(format!("{}.live", host.file_stem(session)))
     }
 
-    /// The path that it names. Good to look at; whoever changes anything there asks [`Pointer::find`].
+    /// The path that it names. For reading only; code that changes anything there must use [`Pointer::find`].
     pub(crate) fn directory(&self) -> PathBuf {
         PathBuf::from(std::ffi::OsStr::from_bytes(&path_bytes(&self.path)))
     }
@@ -106,7 +106,7 @@ impl Pointer {
             return Err("is not where weft keeps shared memory");
         }
         if !parent.ancestors().skip(1).all(is_settled) {
-            return Err("lies where others can exchange it");
+            return Err("is in a directory where others can replace it");
         }
         owned_directory(parent, Some(mode_of(shared)))?;
         owned_directory(&named, Some(mode_of(shared)))?;
@@ -123,7 +123,7 @@ impl Pointer {
 fn owned_directory(path: &Path, mode: Option<u32>) -> std::result::Result<(), &'static str> {
     let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !data.is_dir() {
-        return Err("is not a directory, or leads to one by a symlink");
+        return Err("is not a directory, or is a symlink to one");
     }
     if mode.is_some_and(|mode| data.uid() != system::user() || data.mode() & 0o777 & !mode != 0) {
         return Err("does not belong to you alone");
@@ -131,7 +131,7 @@ fn owned_directory(path: &Path, mode: Option<u32>) -> std::result::Result<(), &'
     Ok(())
 }
 
-/// Whether nobody but root and the caller can put something else in the place of what lies in a directory.
+/// Whether only root and the caller can replace what is in a directory.
 fn is_settled(directory: &Path) -> bool {
     std::fs::symlink_metadata(directory).is_ok_and(|data| {
         let sticky = data.mode() & 0o1000 != 0;

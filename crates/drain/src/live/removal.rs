@@ -1,7 +1,7 @@
-//! Removing a live directory of which everything is written: file by file, and only what this program makes.
+//! Removes a live directory after everything is written: file by file, and only files that this program makes.
 //!
-//! A run may lie where others can write, or be open to others itself. So everything is removed relative to directories that are held open, none of
-//! them a symlink, and of the live directory the owner and the mode are looked at once more through the descriptor by which it is emptied.
+//! A run may be in a directory where others can write, or be open to others itself. So everything is removed relative to directories that are held open, none of
+//! them a symlink, and the owner and mode of the live directory are checked again through the descriptor by which it is emptied.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,7 +16,7 @@ use crate::error::DrainError;
 /// Files of a live directory besides arenas.
 const FILES: [&str; 7] = ["ctl", RULES, "lock", "clock", "settings", "journal", RUN];
 
-/// Where a live directory goes before it is removed: whoever finds it there knows that nothing in it is needed.
+/// The name of a live directory before its removal: under this name nothing in it is needed.
 fn done_path(directory: &Path) -> PathBuf {
     let mut name = directory.as_os_str().to_owned();
     name.push(".done");
@@ -36,11 +36,11 @@ pub(crate) fn remove(directory: &Path, pointer: &Path) -> Result<Option<String>>
     let kept = match retire(directory, &done) {
         Ok(Outcome::Gone) => None,
         Ok(Outcome::Holds) => {
-            Some(format!("{} holds files that weft did not make; they are left there", done.display()))
+            Some(format!("{} holds files that weft did not make, so it was not removed", done.display()))
         }
         Ok(Outcome::Exchanged) => {
             return Ok(Some(format!(
-                "{} is not the shared memory that was read; it is left there",
+                "{} is not the shared memory that was read, so it was not removed",
                 directory.display()
             )));
         }
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(fs::read_dir(at("victim/n-1-2")).expect("there").count(), 3, "{name}");
             match (expected, reported) {
                 (None, None) => assert!(!at("run/.live").exists() && !at("run/run.d/n-1-2.live").exists(), "{name}"),
-                // The pointer stays, for whoever puts it right.
+                // The pointer stays, so that the user can repair it.
                 (Some(expected), Some(reported)) => {
                     assert!(reported.contains(expected) && at("run/run.d/n-1-2.live").exists(), "{reported}");
                 }

@@ -51,7 +51,7 @@ pub(super) struct Leftovers<'r> {
     shared: Arc<Shared>,
     clock: Clock,
     arenas: BTreeMap<u64, Arc<Arena>>,
-    /// Arenas in use that cannot be read, and records in the others of which nobody knows whose they were.
+    /// Arenas in use that cannot be read, and records of unknown processes in the others.
     damaged: u64,
     ownerless: u64,
     /// Images that have their member in the file of short ones.
@@ -161,7 +161,7 @@ impl<'r> Leftovers<'r> {
             (self.same_boot && runs(pid)).then_some(pid)
         };
         let found = awaited().or_else(|| {
-            // Between taking a slot and saying for whom lies a moment.
+            // A process takes a slot first and stores its owner a little later.
             weftline_recorder::sys::nap(1_000_000);
             awaited()
         });
@@ -211,7 +211,7 @@ impl<'r> Leftovers<'r> {
         for Ended { image, is_there } in ended {
             let mut mine = segments.remove(&image.key).unwrap_or_default();
             if let Some(process) = self.journaled.get(&image.tag).filter(|_| mine.is_empty()) {
-                // Whoever finished it was killed before it could tell.
+                // The process that finished it was killed before it could record that.
                 report.files.extend(self.finished(process));
                 image.arena.free_slot(image.key.slot);
                 continue;

@@ -1,10 +1,10 @@
-//! Sums per span that the program told of itself, by name and category; bounded.
+//! Sums of the program's own spans, by name and category; bounded.
 
 use std::collections::BTreeMap;
 
 use weftline_format::manifest::SpanTotal;
 
-/// Spans that are told apart; the rest is summed up as one.
+/// Spans that have sums of their own; the rest is summed up as one.
 const MAX_SPANS: usize = 2_000;
 /// Under this name, without a category.
 const OTHER_SPANS: &str = "…";

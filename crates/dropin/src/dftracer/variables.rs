@@ -1,4 +1,4 @@
-//! Every variable of DFTracer, the same setting's key in its YAML file, and what Weftline does with it.
+//! Every variable of DFTracer, its key in the YAML file, and its effect in Weftline.
 
 /// What a variable sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,20 +62,20 @@ const fn off_switch(
 /// All variables. Switches take 1, true, yes, on and 0, false, no, off. DFTracer's documentation writes the YAML file's first key as `profiler`
 /// and its code reads `tracer`: both are taken.
 pub const VARIABLES: &[Variable] = &[
-    row("DFTRACER_ENABLE", &["enable"], "0", Setting::Enable, "Records."),
+    row("DFTRACER_ENABLE", &["enable"], "0", Setting::Enable, "1 turns recording on."),
     row(
         "DFTRACER_INIT",
         &["tracer.init", "profiler.init"],
         "FUNCTION",
         Setting::Init,
-        "Who begins: FUNCTION the program's call, PRELOAD the preloaded library, HYBRID both.",
+        "What starts recording: FUNCTION a call of the program, PRELOAD the preloaded library, HYBRID both.",
     ),
     row(
         "DFTRACER_LOG_FILE",
         &["tracer.log_file", "profiler.log_file"],
         "./trace",
         Setting::LogFile,
-        "Begin of file names: `<value>-<APP_NAME>-<PID>.pfw.gz`.",
+        "Prefix of file names: `<value>-<APP_NAME>-<PID>.pfw.gz`.",
     ),
     row(
         "DFTRACER_DATA_DIR",
@@ -84,13 +84,13 @@ pub const VARIABLES: &[Variable] = &[
         Setting::DataDirs,
         "Colon-separated directories; calls on paths elsewhere are left out. `all`, or unset: all files.",
     ),
-    row(CONFIGURATION, &[], "", Setting::None, "A YAML file with any of these settings; variables go before it."),
+    row(CONFIGURATION, &[], "", Setting::None, "A YAML file with any of these settings; variables override it."),
     row(
         "DFTRACER_TRACE_COMPRESSION",
         &["tracer.compression", "profiler.compression"],
         "1",
         Setting::Compression,
-        "0 writes `.pfw` files, plain text.",
+        "0 writes plain-text `.pfw` files.",
     ),
     off_switch("DFTRACER_DISABLE_IO", &["features.io.enable"], Setting::Io, "Records no calls of the C library."),
     off_switch("DFTRACER_DISABLE_POSIX", &["features.io.posix"], Setting::Posix, "Leaves out the category POSIX."),
@@ -106,14 +106,14 @@ pub const VARIABLES: &[Variable] = &[
         "DFTRACER_DISABLE_TIDS",
         &["features.tid"],
         Setting::Tids,
-        "No effect: events always have their thread, without which spans of two threads cannot be told apart.",
+        "No effect: events always have their thread, since spans of two threads would mix without it.",
     ),
     row(
         "DFTRACER_BIND_SIGNALS",
         &["internal.bind_signals"],
         "0",
         Setting::BindSignals,
-        "No effect: what was recorded survives every signal, SIGKILL included, and after SIGINT, SIGTERM and SIGHUP the file is there at once.",
+        "No effect: records survive every signal, SIGKILL included, and after SIGINT, SIGTERM and SIGHUP the file is complete at once.",
     ),
     row(
         "DFTRACER_TIME_METRIC",
@@ -127,28 +127,28 @@ pub const VARIABLES: &[Variable] = &[
         &["internal.write_buffer_size"],
         "16777216",
         Setting::WriteBufferSize,
-        "No effect: there is no buffer that could be lost.",
+        "No effect: no buffer can be lost.",
     ),
     row(
         "DFTRACER_LOG_LEVEL",
         &["tracer.log_level", "profiler.log_level"],
         "ERROR",
         Setting::LogLevel,
-        "No effect: only what keeps Weftline from recording as asked is told, on stderr.",
+        "No effect: Weftline reports only what keeps it from recording, on stderr.",
     ),
     row(
         "DFTRACER_ERROR",
         &["internal.throw_error"],
         "0",
         Setting::None,
-        "No effect: nothing is thrown into a program.",
+        "No effect: Weftline throws no exceptions in a program.",
     ),
     row(
         "DFTRACER_ENABLE_AGGREGATION",
         &["features.aggregation.enable"],
         "0",
         Setting::None,
-        "No effect: every call is kept; reports aggregate.",
+        "No effect: every call is recorded; reports aggregate.",
     ),
     row("DFTRACER_AGGREGATION_TYPE", &["features.aggregation.type"], "FULL", Setting::None, "No effect."),
     row("DFTRACER_AGGREGATION_FILE", &["features.aggregation.file"], "", Setting::None, "No effect."),
@@ -165,7 +165,7 @@ pub const VARIABLES: &[Variable] = &[
         &["gotcha.priority"],
         "1",
         Setting::None,
-        "No effect: hooks are not made by GOTCHA.",
+        "No effect: Weftline does not use GOTCHA.",
     ),
     row(
         "DFTRACER_LIBUV_THREADS",

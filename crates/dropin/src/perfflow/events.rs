@@ -1,5 +1,5 @@
-//! What a program told, read back from its trace file and put into the order in which PerfFlowAspect would have written it: a
-//! beginning when it begins, everything else when it is over.
+//! The events of a program, read back from its trace file and sorted into the order in which PerfFlowAspect would have written them: a
+//! beginning when it begins, everything else when it ends.
 //!
 //! Events are kept small: names and categories once, what only few events have in a box of their own.
 

@@ -1,4 +1,4 @@
-//! The instance path: which jobs, one inside the other, a process runs in.
+//! The instance path: the nested jobs in which a process runs.
 
 use sha1_smol::Sha1;
 

@@ -1,6 +1,6 @@
-//! Writes what PerfFlowAspect writes, as one of its two implementations would: same fields in the same order, same blanks, same look
-//! of numbers. A list is left open with a comma behind its last event, as the original leaves it: its users' scripts append ` {}]`,
-//! and viewers take it as it is. `log-close=True` ends it, so that it is JSON.
+//! Writes the files of PerfFlowAspect as one of its two implementations would: same fields in the same order, same spaces, same format
+//! of numbers. A list is left open with a comma after its last event, as in the original: its users' scripts append ` {}]`,
+//! and viewers accept it. `log-close=True` closes the list, so that it is valid JSON.
 //!
 //! | | Python | C |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | counters of a span in verbose mode | before its `E` | behind its `E` |
 //! | text beyond ASCII | escaped | as it is |
 //!
-//! Events stand in the order in which they were told: an `X` or `E` at the span's end, with its counters beside it.
+//! Events are in the order in which they were recorded: an `X` or `E` at the span's end, with its counters beside it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,10 +1,10 @@
-//! Cutting text into literals and copies of earlier text, with an eye for lines that resemble an earlier one.
+//! Splits text into literals and copies of earlier text, optimised for lines that resemble an earlier one.
 //!
 //! A line is laid beside a *reference*, the latest line that began alike. Both are walked together: what is equal is
 //! copied, and where a value differs, both sides skip to the delimiter behind it and go on from there, even when the
 //! values differ in length. That takes a handful of comparisons per line where a general compressor looks up every
-//! byte. A table of places is asked only where this fails: a long value that differs, a field that is missing, text
-//! that is no trace at all. Nothing here depends on what the text is, only how well it is cut.
+//! byte. A table of places is searched only where this fails: a long value that differs, a missing field, text
+//! that is no trace at all. Any text is encoded correctly; only the compression depends on its form.
 
 /// The farthest a copy reaches back.
 const WINDOW: usize = 32_768;

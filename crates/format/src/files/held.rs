@@ -1,7 +1,7 @@
-//! A directory that was opened once: whatever somebody puts in its place afterwards, this one is meant.
+//! A directory that is held open: later operations use this one, even if somebody puts another in its place.
 //!
-//! Between a look at a path and a change below it, whoever may write to a directory on the way can exchange what lies there. What is removed is
-//! therefore removed relative to a directory that is held open and was looked at through the same descriptor.
+//! Between checking a path and changing something below it, anybody who can write to a directory on the way can exchange it. Files are
+//! therefore removed relative to a directory that is held open and was checked through the same descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,4 +1,4 @@
-//! Writing events and values of any kind, as importers and tests do; the recorder's lines go the straight way.
+//! Writes events and values of any kind, for importers and tests; the drain uses the specialised functions of the parent module.
 
 use std::io::Write as _;
 

@@ -76,7 +76,7 @@ pub struct Launcher {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Processes may still be writing, or their supervisor died and nobody recovered yet.
+    /// Processes may still be writing, or their supervisor died and recovery has not run yet.
     #[default]
     Open,
     /// All that will ever be there is there.
@@ -100,7 +100,7 @@ pub struct SupervisorRecord {
     pub session: u32,
     /// The kernel's boot id.
     pub boot: String,
-    /// What a program that recorded itself left for whoever publishes its files.
+    /// A note of a program without a supervisor, for the code that publishes its files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Whether more is to come.
@@ -140,7 +140,7 @@ pub struct SupervisorRecord {
     /// The samples that it took of its host and of processes; nothing where it took none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleRecord>,
-    /// What the kernel told of the processes (`--kernel`).
+    /// Kernel events of the processes (`--kernel`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelRecord>,
 }
@@ -168,7 +168,7 @@ pub struct KernelRecord {
     pub absent: Vec<String>,
     /// What followed processes did, by the path of their program.
     pub programs: BTreeMap<String, KernelTotals>,
-    /// What devices did, whoever asked for it.
+    /// Requests of devices, for any process.
     pub devices: BTreeMap<String, KernelTotals>,
     /// User and system time that the writing took.
     pub cpu_ns: u64,
@@ -369,7 +369,7 @@ pub struct ProcessRecord {
     pub events: u64,
     /// Events that were not kept, per reason.
     pub drops: BTreeMap<String, u64>,
-    /// What the kernel counted; nothing when nobody could look in time.
+    /// The kernel's counters; nothing if they could not be read in time.
     pub io: Option<IoSpan>,
     /// What the kernel's counters contain of children that were waited for.
     pub reaped_io: Option<IoCount>,
@@ -423,7 +423,7 @@ pub struct CallTotal {
     pub name: String,
     /// Its category.
     pub cat: String,
-    /// Whether somebody else was waited for in it: a `read` from a pipe stands apart from those from files.
+    /// Whether the call waited for another process: a `read` from a pipe is separate from those from files.
     #[serde(skip_serializing_if = "is_false")]
     pub waits: bool,
     /// How often it was made.

@@ -1,4 +1,4 @@
-//! Sums over records. A manifest is hostile input, so every sum stops at the largest number instead of beginning anew.
+//! Sums over records. A manifest is hostile input, so every sum saturates instead of wrapping.
 
 use super::records::{CallTotal, FileTotal, SpanTotal, TracedBytes};
 

@@ -1,4 +1,4 @@
-//! Times as people write them, in UTC. The manifest needs two spellings and no calendar library.
+//! Formats times in UTC. The manifest needs two formats and no calendar library.
 
 /// `2026-11-15T18:30:12.000000001Z`
 pub fn rfc3339(ns: i64) -> String {

@@ -1,4 +1,4 @@
-//! A record from an event that was scanned with every check: the meaning of a record is what is written here.
+//! The checked path: makes a record from a fully checked event. This code defines the meaning of a record.
 
 use std::borrow::Cow;
 

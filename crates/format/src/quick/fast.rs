@@ -1,7 +1,7 @@
-//! The fast way: an event whose links are known, without a look at what they say.
+//! The fast path: reads an event with known links, without parsing its keys.
 //!
-//! It reads values that are in the form that nearly all have (text without escapes, integers of at most 18 digits) and
-//! leaves all others to the checked way. Arguments without a column go through the ordinary scanner.
+//! It reads values in the most common form (strings without escapes, integers of at most 18 digits) and
+//! leaves all others to the checked path. Arguments without a column go through the ordinary scanner.
 
 use super::checked::{meant_i64, push_field};
 use super::shapes::{Follows, Place, Shapes, load16, slot};
@@ -69,7 +69,7 @@ impl Kept {
     }
 }
 
-/// A field of which the text is kept.
+/// A field that is kept as text.
 struct Field<'a> {
     key: usize,
     value: Raw<'a>,
@@ -108,7 +108,7 @@ enum Depth {
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) reading: Reading,
-    /// Slots of integers that nobody looks at, as bits.
+    /// Slots of integers that the caller does not need, as bits.
     pub(super) unread: u32,
 }
 
@@ -320,7 +320,7 @@ fn is_fraction(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_none_or(|&b| (b == b'.') | (b | 0x20 == b'e'))
 }
 
-/// An integer of more digits than are read here, which may fit a column all the same.
+/// An integer with more digits than are read here; it may still fit a column.
 #[cold]
 fn too_long(bytes: &[u8], at: usize) -> bool {
     let digits = bytes.get(at..).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The line again, from its record: equal to the original as JSON.
+//! Rebuilds a line from its record, equal to the original as JSON.
 //!
-//! Equal means: the same fields with the same values, the last one where a key was repeated; their order and the space
+//! Equal means: the same fields with the same values (of a repeated key, the last one); their order and the space
 //! between them may differ, and `5.0` may become `5`.
 
 use std::fmt::Write as _;

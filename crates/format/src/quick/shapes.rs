@@ -1,16 +1,16 @@
-//! The shapes of lines seen so far, as a tree: what can stand between one value and the next, and which value follows.
+//! The line shapes seen so far, as a tree: the text between one value and the next, and the kind of value that follows.
 //!
 //! Lines of one writer differ in their values; the text between them (`,"cat":"`) repeats. Each node is one such text, a
-//! *link*, taken from an event that was scanned with every check. A line whose links are all known, with values between
-//! them that are what their nodes expect, is therefore an event of the same fields, and nothing else needs a look.
+//! *link*, taken from a fully checked event. If all links of a line are known, and the values between them have the
+//! expected kinds, the line is therefore an event with the same fields, and needs no further check.
 //!
-//! Few events differ in their phase, and few names occur in several categories. Both are therefore no values but belong to the
+//! Few events differ in their phase, and few names occur in several categories. Phase and category are therefore part of the
 //! links (`,"ph":"X","args":{"ret":`), which spares two steps of about twelve; the end of an event knows what they were.
 //!
-//! No path names a field of the record twice, so the last one of repeated keys is never a question here.
+//! No path has the same field of the record twice, so repeated keys cannot occur here.
 //!
 //! # An example
-//! The first of these lines is scanned with every check, and its shape is learned:
+//! The checked path reads the first of these lines and learns its shape:
 //!
 //! ```text
 //! {"name":"read","cat":"POSIX","ph":"X","pid":7,"tid":9,"ts":1500,"dur":12,"args":{"fd":3,"ret":4096}}
@@ -18,7 +18,7 @@
 //! {"name":"read","cat":"POSIX","ph":"X","pid":7,"tid":9,"ts":1800,"dur":3,"args":{"fd":3,"size":64,"ret":64}}
 //! ```
 //!
-//! It becomes a path of eight links, each with the kind of value behind it (left to right: link, kind, value in this line):
+//! It becomes a path of eight links, each with the kind of value after it (left to right: link, kind, value in this line):
 //!
 //! ```text
 //! {"name":"                      Text     read

@@ -1,4 +1,4 @@
-//! Blocks of a source become events: inflated and split side by side, judged and delivered in order.
+//! Turns blocks of a source into events: inflates and splits them in parallel, checks and delivers them in order.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Whether something is a trace at all, before anybody makes room for what would be read from it.
+//! Decides whether a file is a trace at all, before anything is allocated for its content.
 
 use std::io;
 

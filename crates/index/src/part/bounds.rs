@@ -1,4 +1,4 @@
-//! What a part may say of itself. Sums tell that nobody changed it by accident; whoever forges an index forges its sums too, so that
+//! Checks the numbers of a part. Checksums detect accidental changes, but a forged index has forged checksums too. So
 //! every number is compared with what the file can hold, or with what a builder would have written, before it sizes memory or a loop.
 
 use super::{GroupMeta, Meta};
@@ -46,7 +46,7 @@ pub(super) fn check_ids(meta: &Meta, tables: &Tables) -> Result<(), String> {
     for (place, group) in meta.groups.iter().enumerate() {
         let sets = [&group.names, &group.cats, &group.processes, &group.files];
         if !sets.into_iter().zip(known).all(|(set, known)| set.is_within(known)) {
-            return Err(format!("row group {place} has ids that no table has"));
+            return Err(format!("row group {place} has unknown ids"));
         }
     }
     Ok(())

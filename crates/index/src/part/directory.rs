@@ -1,4 +1,4 @@
-//! The end of a part's file of rows: what is in its row groups, and where their pages are.
+//! The end of a part's file of rows: the content of its row groups, and where their pages are.
 //!
 //! ```text
 //! length of the next part    8 bytes
@@ -41,7 +41,7 @@ pub(super) fn encode(meta: &Meta, chunks: &[Vec<Chunk>]) -> Vec<u8> {
 /// Reads it back; `size`: where it begins in the file, which is where the pages end. The error says what makes no sense. Pages lie one behind the other
 /// and fill the file: what is said to be there is there, once.
 pub(super) fn decode(mut bytes: &[u8], size: u64) -> Result<(Meta, Vec<Vec<Chunk>>), String> {
-    let short = || "its directory is cut".to_owned();
+    let short = || "its directory is truncated".to_owned();
     let len = usize::try_from(u64::from_le_bytes(take(&mut bytes).ok_or_else(short)?)).map_err(|_| short())?;
     let text = bytes.split_off(..len).ok_or_else(short)?;
     let meta: Meta = serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ pub(super) fn decode(mut bytes: &[u8], size: u64) -> Result<(Meta, Vec<Vec<Chunk
         groups.push(chunks);
     }
     if at != size || !bytes.is_empty() {
-        return Err("it has more than its directory tells of".to_owned());
+        return Err("it has more data than its directory lists".to_owned());
     }
     Ok((meta, groups))
 }

@@ -1,4 +1,4 @@
-//! The order of a row group's rows: by time, where the trace is not so already.
+//! Sorts the rows of a row group by time, if the trace is not in that order already.
 
 use std::sync::Arc;
 

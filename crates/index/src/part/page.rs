@@ -14,7 +14,7 @@
 //! then       with SOME: a bit for each row; the planes; of a text its bytes (with PACKED: all this by zstd)
 //! ```
 //!
-//! A page says nothing of its own length and sum: see [`super::seal`]. Nothing in it is believed beyond what its bytes can hold.
+//! A page does not hold its own length and checksum: see [`super::seal`]. Every number in it is checked against what its bytes can hold.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::ArrowPrimitiveType;
@@ -186,7 +186,7 @@ fn is_time(column: Column) -> bool {
     matches!(column, Column::Ts | Column::Dur)
 }
 
-/// Columns of which neighbours differ by less than all of them do.
+/// Columns in which neighbours differ less than the whole column does.
 fn is_rising(column: Column) -> bool {
     matches!(column, Column::Ts | Column::Id)
 }
@@ -230,7 +230,7 @@ pub(crate) struct Decoder {
     values: Vec<i64>,
 }
 
-/// What a page says of itself.
+/// The header of a page.
 struct Head<'p> {
     flags: u8,
     planes: usize,
@@ -538,7 +538,7 @@ mod tests {
             check(Column::Rest, &(Arc::new(StringArray::from(values)) as ArrayRef));
         }
 
-        /// Bytes that nobody wrote are refused or are some column: nothing worse.
+        /// Arbitrary bytes are refused or decode to some column: nothing worse.
         #[test]
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), rows in 1..200_usize) {
             let mut decoder = Decoder::new().expect("zstd");

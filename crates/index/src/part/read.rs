@@ -53,7 +53,7 @@ impl Part {
         let damaged = |why| IndexError::Damaged { path: path.clone(), why };
         let (meta, chunks) = decoded.map_err(damaged)?;
         if meta.groups.iter().map(|group| group.rows).sum::<u64>() != rows {
-            return Err(damaged("it has other rows than the catalog says".to_owned()));
+            return Err(damaged("its rows differ from the catalog".to_owned()));
         }
         let (directory, name) = (directory.to_owned(), name.to_owned());
         let mut part = Part { directory, name, path: path.clone(), file, meta, chunks, known: [0; 4] };
@@ -96,7 +96,7 @@ impl Part {
             });
             let array = room.decoder.column(*column, each);
             let array = array.filter(|array| array.len() == rows.len() && self.knows(*column, array));
-            read.push(array.ok_or_else(|| self.damaged(*column, "makes no sense"))?);
+            read.push(array.ok_or_else(|| self.damaged(*column, "is invalid"))?);
         }
         Ok(read)
     }
@@ -144,7 +144,7 @@ impl Part {
         for page in &chunk.pages[pages] {
             let (this, more) = rest.split_at(page.len as usize);
             if seal::sum(this) != page.sum {
-                return Err(self.damaged(column, "has a wrong sum"));
+                return Err(self.damaged(column, "has a wrong checksum"));
             }
             rest = more;
         }

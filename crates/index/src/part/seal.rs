@@ -1,8 +1,8 @@
 //! Checksums, and the end of an index's files.
 //!
-//! An index is read where disks rot and people copy by halves. Whatever is read of one has a sum: each page has one (beside its length, in the
-//! file's end), the ends of files, the file of strings and the catalog have one of their own. The sum is XXH64 rather than XXH3: it is as
-//! fast as pages are read (20 GB/s), and parquet links it already, while another feature of that crate would have all of DataFusion built again.
+//! Disks rot, and copies may be incomplete. So everything in an index has a checksum: each page (beside its length, in the
+//! file's end), the ends of files, the file of strings and the catalog. The checksum is XXH64 rather than XXH3: it is as
+//! fast as pages are read (20 GB/s), and parquet links it already, while another feature of that crate would rebuild all of DataFusion.
 
 use std::fs::File;
 use std::io;
@@ -47,7 +47,7 @@ pub(super) fn sealed(file: &File) -> io::Result<(Vec<u8>, u64)> {
     bytes.try_reserve_exact((end - from) as usize)?;
     bytes.resize((end - from) as usize, 0);
     file.read_exact_at(&mut bytes, from)?;
-    if sum(&bytes) == word(8) { Ok((bytes, from)) } else { Err(bad("its sum is wrong")) }
+    if sum(&bytes) == word(8) { Ok((bytes, from)) } else { Err(bad("its checksum is wrong")) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The strings of a part: names, categories and keys of files in the order of their ids, and what hashes mean.
+//! The strings of a part: names, categories and keys of files in the order of their ids, and the strings of hashes.
 //!
-//! Each is its table (one byte), its length (4) and its bytes; a definition is followed by the length and the bytes of what it means. All of it is
-//! packed by zstd and sealed. What packs better than [`bounds::most_unpacked`] allows is not packed: it begins with a table, not with zstd's magic.
+//! Each is its table (one byte), its length (4) and its bytes; a definition is followed by the length and the bytes of its value. All of it is
+//! compressed by zstd and sealed. Strings that compress better than [`bounds::most_unpacked`] allows stay uncompressed: they begin with a table, not with zstd's magic.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -72,7 +72,7 @@ pub(super) fn read(path: &Path) -> io::Result<Tables> {
     let mut tables = Tables::default();
     let mut rest = &text[..];
     while let Some(table) = rest.split_off_first() {
-        let string = next(&mut rest).ok_or_else(|| bad("a string is cut"))?;
+        let string = next(&mut rest).ok_or_else(|| bad("a string is truncated"))?;
         match table {
             &NAMES => drop(tables.names.intern(string)),
             &CATS => drop(tables.cats.intern(string)),
@@ -80,7 +80,7 @@ pub(super) fn read(path: &Path) -> io::Result<Tables> {
             &FILES => tables.files.push(string),
             defined => {
                 let kind = KINDS.get(usize::from(defined - DEFINED)).ok_or_else(|| bad("an unknown table"))?;
-                let meaning = next(&mut rest).ok_or_else(|| bad("a definition is cut"))?;
+                let meaning = next(&mut rest).ok_or_else(|| bad("a definition is truncated"))?;
                 tables.define(*kind, string.to_owned(), meaning.to_owned());
             }
         }

@@ -101,7 +101,7 @@ impl Sink for PartWriter {
 
     fn take(&self, state: &mut Self::State, group: usize, columns: Columns, meta: GroupMeta) -> Result<Columns> {
         let wrap = || IndexError::io(&self.path);
-        // Nobody would believe it. The run is read without an index.
+        // Readers would reject it. The run is read without an index.
         if meta.rows > MOST_ROWS {
             return Err(wrap()(std::io::Error::other(format!("a row group of {} events", meta.rows))));
         }

@@ -1,4 +1,4 @@
-//! Ids that all threads share, and how a thread's own ids become these.
+//! Global ids, and the remapping of a thread's local ids to them.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(crate) struct Tables {
     current: FxHashMap<(usize, String), u32>,
     /// What hashes mean that were used before their file defined them, by their keys.
     behind: FxHashMap<u32, String>,
-    /// What files say of all their processes.
+    /// Facts that files state about all their processes.
     of_files: FxHashMap<String, Vec<OfFile>>,
 }
 
@@ -93,7 +93,7 @@ impl Tables {
         })
     }
 
-    /// The path that a key means; nothing where nobody says.
+    /// The path of a key; nothing if it is undefined.
     pub(crate) fn path<'t>(&'t self, key: &'t str) -> Option<&'t str> {
         match meaning_of(key) {
             (_, Meaning::Path(path)) => Some(path),
@@ -101,7 +101,7 @@ impl Tables {
         }
     }
 
-    /// Everything is read: processes whose host is not known are on the one that their file names, and have the rank that it tells.
+    /// Everything is read: processes of unknown host are on the host that their file names, and have its rank.
     pub(crate) fn settle(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.file.is_empty()) {
             let Some(notes) = self.of_files.get(&process.file) else { continue };

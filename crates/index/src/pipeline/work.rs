@@ -1,4 +1,4 @@
-//! One thread's part: inflate, scan, collect, hand on.
+//! The work of one thread: inflate, scan, collect, pass on.
 
 use std::collections::BTreeMap;
 
@@ -188,7 +188,7 @@ impl<'a, S: Sink> Worker<'a, S> {
                 _ => broken = true,
             }
             if !broken {
-                // A member that was found where an earlier task gave up is read by whoever goes on there.
+                // If an earlier task gave up before this member, the thread that continues there reads it.
                 self.hand_on_gzip_if_full(task, file)?;
             }
         }

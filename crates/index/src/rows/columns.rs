@@ -1,4 +1,4 @@
-//! Growing columns of which rows may have no value.
+//! Growing columns with optional values.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, Int64Array, StringArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-/// The memory of a column; none when somebody else holds it too.
+/// The memory of a column; none if it is shared.
 pub(super) fn memory_of<T: ArrowPrimitiveType>(column: ArrayRef) -> Vec<T::Native> {
     let array = column.as_primitive_opt::<T>().cloned();
     drop(column);
@@ -75,7 +75,7 @@ impl Sparse {
     /// The values, where there are any.
     pub(crate) fn finish(mut self, rows: usize) -> Int64Array {
         if self.valid.is_empty() {
-            // Memory that is zero and that nobody will touch.
+            // Zeroed memory that is never touched.
             return Int64Array::new_null(rows);
         }
         self.values.resize(rows, 0);

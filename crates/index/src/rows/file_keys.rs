@@ -1,8 +1,8 @@
-//! Which file an event is about: what its hash means where it stands.
+//! Finds the file of an event: the meaning of its hash at that place in the trace.
 //!
-//! Hashes of DFTracer 1 collide, across files and within one: a definition counts from where it stands to the next one, and in its own file alone. So the
-//! key of a file is its hash together with the path that this means here. Where a hash is used before its file defines it, the key tells of the file, and
-//! the path is found when more is known ([`crate::pipeline`]). Our own hashes are long enough to mean the same everywhere.
+//! Hashes of DFTracer 1 collide, across files and within one: a definition applies up to the next one, and only in its own file. So the
+//! key of a file is its hash together with the path that it means here. If a hash is used before its file defines it, the key holds the trace file, and
+//! the path is resolved later ([`crate::pipeline`]). Our own hashes are long enough to mean the same everywhere.
 
 use crate::dictionary::Strings;
 
@@ -11,7 +11,7 @@ const BETWEEN: char = '\0';
 /// Behind that: it is the number of a file, not a path.
 const OPEN: char = '\u{1}';
 
-/// What a key says of its hash.
+/// The meaning of a key's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning<'k> {
     /// Whatever the hash means anywhere.

@@ -1,8 +1,8 @@
 //! Spans that are written as two events: `B` and `E` on a thread's stack, `b` and `e` by category and id.
 //!
-//! The row of the first event gets the duration. Within a collector that is done at once. Where the second event is in another task or
-//! row group, both are [`Loose`] ends; [`Stitcher`] sees them in order and finds the durations that come too late for the
-//! rows. They are kept beside them.
+//! The row of the first event gets the duration. Within a collector that is done at once. If the second event is in another task or
+//! row group, both are [`Loose`] ends; [`Stitcher`] sees them in order and computes the durations that come too late for the
+//! rows. Those are stored beside the rows.
 
 use rustc_hash::FxHashMap;
 

@@ -1,8 +1,8 @@
-//! Which process an event belongs to.
+//! Finds the process of an event.
 //!
-//! Our own members say it once, in their identity line; DFTracer's events each name their host, by its hash or in full; others have a pid alone. An event that does
-//! not name its host is on the one host that its file names: between vfork and exec a child writes into its parent's file. Processes of a file that names
-//! none are told by the file.
+//! Our own members state it once, in their identity line; DFTracer's events each name their host, by its hash or in full; others have only a pid. An event that does
+//! not name its host is on the one host that its file names: between vfork and exec a child writes into its parent's file. If a file names no host,
+//! the file itself identifies its processes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_format::quick::{Record, fields};
@@ -19,7 +19,7 @@ pub(crate) struct ProcessTable {
     identified: FxHashMap<i64, u32>,
     /// Metadata came after a process was handed on: it must be handed on again.
     pub changed: Vec<u32>,
-    /// What files say of all their processes, as far as it was not handed on.
+    /// Facts that files state about all their processes, as far as not passed on yet.
     pub files: Vec<(String, OfFile)>,
     last: Option<Last>,
     file: String,
@@ -28,7 +28,7 @@ pub(crate) struct ProcessTable {
     hosts: FxHashSet<String>,
 }
 
-/// What a file says of all its processes.
+/// Facts that a file states about all its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OfFile {
     /// A host, by its name.
@@ -57,7 +57,7 @@ impl ProcessTable {
         name.clone_into(&mut self.file);
     }
 
-    /// What Kineto says of the job that the file's process is a part of.
+    /// Kineto's facts about the job of the file's process.
     pub(super) fn rank_of_file(&mut self, info: &Value) {
         let Value::Json(text) = info else { return };
         let rank = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|info| info.get("rank")?.as_i64());
@@ -139,7 +139,7 @@ impl ProcessTable {
         id
     }
 
-    /// Takes up what a metadata event tells of its process.
+    /// Adds the facts of a metadata event to its process.
     pub(super) fn learn(&mut self, id: u32, record: &Record<'_>) {
         let process = &mut self.processes[id as usize];
         let argument = |key: &str| argument(record, key);

@@ -1,4 +1,4 @@
-//! Builds an index, or completes the one that is there.
+//! Builds an index, or updates the existing one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -216,7 +216,7 @@ fn write_part(
     let mut files = Vec::with_capacity(ranges.len());
     for range in ranges {
         let path = set.path(&range.file);
-        // What cannot be read has none; whoever reads it says why.
+        // An unreadable file has none; the code that reads it reports why.
         marks.push(mark_of(&path, range.stat.size).unwrap_or(0));
         files.push(TraceFile { path, size: range.stat.size, from: range.from });
     }
@@ -255,7 +255,7 @@ fn writable(set: &TraceSet) -> Result<PathBuf> {
             }
         }
     }
-    let none = || std::io::Error::other("there is no cache directory (set XDG_CACHE_HOME or HOME)");
+    let none = || std::io::Error::other("no cache directory; set XDG_CACHE_HOME or HOME");
     let (path, source) = refusal.unwrap_or_else(|| (set.beside(), none()));
     Err(IndexError::Io { path, source })
 }
@@ -264,7 +264,7 @@ fn writable(set: &TraceSet) -> Result<PathBuf> {
 fn make(place: &Path) -> std::io::Result<()> {
     let parent = place.parent().unwrap_or(place);
     match files::directory(parent) {
-        // In the cache, the directories above it may be missing too; nobody else can write there.
+        // In the cache, the directories above it may be missing too; only the user can write there.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => private_directories(parent)?,
         other => other?,
     }

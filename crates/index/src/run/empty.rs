@@ -1,4 +1,4 @@
-//! What is no trace: told before an index is made beside it.
+//! Detects input without events before an index is made beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -23,21 +23,19 @@ pub(super) fn error(sets: &[TraceSet]) -> IndexError {
     no_events(&place, &files)
 }
 
-/// What to say of files in a place that hold no event, also to those who read them without an index.
+/// The message for files without events, also without an index.
 pub fn no_events(place: &Path, files: &[PathBuf]) -> IndexError {
     let unread: Vec<_> =
         files.iter().filter_map(|path| Some((path, weftline_format::files::open(path).err()?))).collect();
     let path = if let [one] = files { one.clone() } else { place.to_owned() };
     let why = match (files.len(), unread.as_slice()) {
         (0, _) => "nothing was recorded".to_owned(),
-        (1, []) => "no event of a trace is in it".to_owned(),
+        (1, []) => "it holds no trace events".to_owned(),
         (1, [(_, why), ..]) => format!("cannot be read: {why}"),
-        (count, []) => format!("no event of a trace is in any of its {count} files"),
+        (count, []) => format!("none of its {count} files holds trace events"),
         (count, [(first, why), ..]) => {
             let (unread, first) = (unread.len(), first.display());
-            format!(
-                "no event of a trace is in any of its {count} files, of which {unread} cannot be read ({first}: {why})"
-            )
+            format!("none of its {count} files holds trace events, and {unread} cannot be read ({first}: {why})")
         }
     };
     IndexError::NoEvents { path, why }

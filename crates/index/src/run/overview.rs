@@ -1,4 +1,4 @@
-//! What is known of a whole run: over all its parts, or after a pass over its traces.
+//! Facts about a whole run: over all its parts, or after a pass over its traces.
 
 use std::path::{Path, PathBuf};
 
@@ -222,7 +222,7 @@ pub(super) fn may_have_pairs(files: &[TraceFile]) -> bool {
     })
 }
 
-/// Keeps what row groups say of themselves, and nothing else.
+/// Keeps only the metadata of row groups.
 pub(super) struct Survey;
 
 impl Sink for Survey {

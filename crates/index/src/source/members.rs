@@ -1,8 +1,8 @@
-//! Cuts a large foreign gzip file of many members, so that threads can inflate them side by side.
+//! Cuts a large foreign gzip file of many members, so that threads can inflate them in parallel.
 //!
-//! Only our own members tell where they end. A place that looks like the start of a member nearly always is one; a stretch of the file
-//! from one such place to another is a task. The thread that inflates it finds out whether that was right: where it was not (or where a
-//! line goes on in the next member, or data are damaged) everything from the last good member on is read again in one go.
+//! Only our own members state where they end. A place that looks like the start of a member nearly always is one; a range of the file
+//! from one such place to another is a task. The thread that inflates it finds out whether that was right: if not (or if a
+//! line continues in the next member, or data is damaged), everything from the last good member on is read again sequentially.
 
 use std::path::Path;
 

@@ -265,7 +265,7 @@ fn what_is_no_trace_is_refused() {
         for place in [directory.path(), all.path()] {
             fs::write(place.join(name), bytes).expect("written");
         }
-        refused(&directory.path().join(name), "no event of a trace is in it");
+        refused(&directory.path().join(name), "it holds no trace events");
         assert!(!directory.path().join(".weft").exists(), "an index beside {name}");
     }
     refused(all.path(), "in any of its 8 files;");

@@ -1,7 +1,7 @@
 //! The symbols by which the loader finds the real functions.
 //!
-//! A symbol's value is an offset from its object. While it is bound it is the distance to the hook, around the end of the address
-//! space if need be: the loader adds the two without asking. The tables are read-only pages of a private mapping, which
+//! A symbol's value is an offset from its object. While it is bound, the value is the distance to the hook, wrapping around the address
+//! space if necessary: the loader adds the two without a check. The tables are read-only pages of a private mapping, which
 //! become this process's own when they are written (libc's: 19 pages).
 
 use core::ffi::c_int;

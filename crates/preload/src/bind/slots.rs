@@ -2,9 +2,9 @@
 //!
 //! Only objects whose loading is finished may be touched: while another thread's `dlopen` relocates an object, pages that will be
 //! read-only afterwards are still written, and making them so too early would kill the program. The loader does not say which
-//! objects are finished, but it holds one of its locks from the beginning of a `dlopen` to the end. So: the objects
-//! are counted, that lock is taken once by a harmless call, and then those that were counted are finished. Whatever was
-//! added since was bound after the symbols had been changed, and needs nothing.
+//! objects are finished, but it holds one of its locks from the beginning of a `dlopen` to the end. So this module counts the
+//! objects and takes that lock once by a harmless call; then the counted objects are finished. Objects that were
+//! added since were bound after the symbols had been changed, and need nothing.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::{Plan, Unlocked, page_size};
 use crate::object::{self, Object, PhdrInfo};
 use crate::resolve;
 
-/// The C library itself: its calls of its own functions are nobody's, as under LD_PRELOAD.
+/// The C library itself: its calls of its own functions are not recorded, as under LD_PRELOAD.
 const LEFT_ALONE: [&[u8]; 5] =
     [b"libc.so.6", b"libpthread.so.0", b"libdl.so.2", b"ld-linux-x86-64.so.2", b"ld-linux-aarch64.so.1"];
 

@@ -1,4 +1,4 @@
-"""Annotate Python programs: what they tell of themselves lands in the same trace as the I/O calls they make.
+"""Annotate Python programs: their spans, instants and counters go into the same trace as their I/O calls.
 
 ::
 
@@ -11,9 +11,9 @@
         counter("queue", length=3)
 
 Run the program under ``weft run -- python program.py``, or call :func:`start`. When nothing is recorded, an annotation costs tens of
-nanoseconds. Nothing here raises into the program because of tracing.
+nanoseconds. Tracing never raises an exception in the program.
 
-:func:`open` reads a run: see :mod:`weftline.analysis`, which is loaded only then.
+:func:`open` reads a run; only then :mod:`weftline.analysis` is loaded.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["Error", "Report", "Run", "Stream", "Table", "VERSION", "event_column
 VERSION: Final[str]
 
 class Error(Exception):
-    """A run cannot be analysed; the text says why and what to do."""
+    """A run cannot be analysed; the message says why and what to do."""
 
 @final
 class Run:
@@ -52,11 +52,11 @@ class Run:
         from_: Union[int, float, str, timedelta, None] = None,
         to: Union[int, float, str, timedelta, None] = None,
     ) -> Table:
-        """A view of one layer, or of all side by side."""
+        """A view of one layer, or of all layers side by side."""
     def metrics(self, views: list[str], *, time: Union[int, float, str, timedelta, None] = None, where: Optional[str] = None) -> Table:
-        """Events grouped by views, category, operation and name: what views are made of."""
+        """Events grouped by views, category, operation and name, from which views are made."""
     def profiles(self, *, time: Union[int, float, str, timedelta, None] = None, period: Union[int, float, str, timedelta, None] = None) -> Table:
-        """Records in which the tracer summed up many calls."""
+        """Totals of DFTracer's aggregation."""
     def system(self, *, time: Union[int, float, str, timedelta, None] = None) -> Table:
         """Samples of hosts per time bucket."""
     def events(
@@ -77,7 +77,7 @@ class Run:
     ) -> Stream:
         """Samples of hosts and processes, one row per value, as a stream of batches."""
     def sql(self, program: Union[str, os.PathLike[str]], query: str) -> Stream:
-        """The answer of `weft-sql` to a query."""
+        """The result of a query by `weft-sql`."""
     def info(self) -> dict[str, Any]:
         """What the run holds, and the state of its index."""
 
@@ -105,7 +105,7 @@ class Report:
         """As `weft report` prints it."""
     @property
     def html(self) -> str:
-        """A page that loads nothing from elsewhere."""
+        """A self-contained HTML page."""
     def to_json(self) -> str:
         """As `weft report --json` prints it."""
     def _repr_html_(self) -> str:
@@ -139,7 +139,7 @@ class Table:
 
 @final
 class Stream:
-    """An answer that is read batch by batch: pyarrow, pandas, Polars and DuckDB take it as it is. Each reading starts anew."""
+    """A result that is read batch by batch; pyarrow, pandas, Polars and DuckDB accept it. It can be read several times."""
 
     @property
     def columns(self) -> list[str]:
@@ -156,7 +156,7 @@ class Stream:
         """A `polars.DataFrame`."""
 
 def event_columns() -> list[str]:
-    """The columns that events have, in the order in which they come."""
+    """The columns of events, in order."""
 
 def presets() -> list[str]:
     """The presets by name."""

@@ -1,7 +1,7 @@
-"""Records the data loaders of programs that say nothing of Weftline.
+"""Records the data loaders of programs without annotations.
 
-``weftline_auto``, which every start of Python under ``weft run`` imports, hands torch's modules over when the program has imported them. A few
-methods of torch's own classes are wrapped:
+Every Python process under ``weft run`` imports ``weftline_auto``, which calls this module when the program has imported torch. It wraps a few
+methods of torch's own classes:
 
 | event | category | where | arguments |
 |---|---|---|---|
@@ -10,8 +10,8 @@ methods of torch's own classes are wrapped:
 | ``batch`` | ``dataloader`` | worker, or main process without workers: making a batch | ``epoch``, ``batch``, ``worker``, ``items`` |
 | ``item`` | ``data`` | there: one item of the dataset | ``epoch``, ``batch``, ``worker``, ``item`` |
 
-The names are those of :mod:`weftline.torch`, whose loaders are left alone here. The program must not notice: the objects that it sees have
-torch's types, errors pass through, and what cannot be wrapped (another version of torch, a loader of somebody else) is left as it is.
+The names are those of :mod:`weftline.torch`, whose loaders are not wrapped again here. The program must not notice: it sees objects of
+torch's types, errors propagate, and what cannot be wrapped (another version of torch, a foreign loader) stays unchanged.
 """
 
 from __future__ import annotations

@@ -66,11 +66,11 @@ FLOW_STEP: Final[int]
 FLOW_END: Final[int]
 
 class Error(Exception):
-    """Recording cannot begin; the text says why and what to do."""
+    """Recording cannot start; the message says why and what to do."""
 
 @final
 class Usage:
-    """A reading of what thread and process have used, at the start of a span."""
+    """CPU time and memory of thread and process at the start of a span."""
 
 @final
 class TracedFunction:
@@ -110,9 +110,9 @@ class Span:
     def is_recorded(self) -> bool:
         """Is a block open, and recorded?"""
     def update(self, **args: Any) -> None:
-        """Adds arguments that are known only now; to the innermost open block."""
+        """Adds arguments to the innermost open block."""
     def enter_async(self) -> None:
-        """Enters a block that others may overlap: what `async with` does."""
+        """Enters a block that may overlap others, as `async with` does."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self, error: Optional[type[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType], /
@@ -151,7 +151,7 @@ class Life:
     def part(self, iterator: Any) -> Steps:
         """Goes through `iterator`, which is a part of this life."""
     def over(self, error: Optional[BaseException] = None, *, closed: bool = False) -> None:
-        """The life is over: nothing more, an exception, or closed before its end."""
+        """The generator or coroutine has ended: by itself, by an exception, or closed early."""
 
 @final
 class Steps:
@@ -165,25 +165,25 @@ class Steps:
     def close(self) -> Any: ...
 
 def is_on() -> bool:
-    """Is anything recorded at the moment?"""
+    """Whether anything is recorded now."""
 
 def now() -> int:
     """The recorder's clock; 0 when nothing is recorded."""
 
 def new_id() -> int:
-    """An id for an async span that no other one of this process has."""
+    """An id for an async span, unique in this process."""
 
 def id_of(text: str, /) -> int:
-    """An id made from a text: whoever knows the text can end what another thread began."""
+    """An id made from a string: any thread that knows the string can end the span."""
 
 def usage(*, always: bool = False) -> Optional[Usage]:
-    """A reading for a span that begins, if spans are to tell what they used, or `always`."""
+    """CPU time and memory for a span that begins, if spans record their usage, or `always`."""
 
 def set_usage(wanted: bool, /) -> None:
-    """Spans of this process tell what they used from now on, or do not."""
+    """Turns the usage of CPU time and memory in spans of this process on or off."""
 
 def ask_gpu() -> bool:
-    """Spans of this process tell the use of NVIDIA's GPUs from now on; `False` where NVML tells of none."""
+    """From now on spans of this process record the usage of NVIDIA GPUs; `False` if NVML finds none."""
 
 def emit(
     kind: int,
@@ -198,7 +198,7 @@ def emit(
 ) -> None:
     """Stores an event. Does nothing when nothing is recorded.
 
-    `at` has its times in nanoseconds since 1970 where the recorder's clock cannot say them.
+    `at` has its times in nanoseconds since 1970 if the recorder's clock cannot express them.
     """
 
 def instant(name: str, /, category: Optional[str] = None, **args: Any) -> None:
@@ -228,7 +228,7 @@ def traced(
     """Wraps `function`, so that its calls are recorded."""
 
 def set_home(directory: Union[str, os.PathLike[str]], /) -> None:
-    """The package tells where it is installed."""
+    """Sets the directory where the package is installed."""
 
 def begin(
     plan: Literal["run", "dftracer", "perfflow"],
@@ -239,13 +239,13 @@ def begin(
     data_dir: Union[str, os.PathLike[str], None] = None,
     process_id: Optional[int] = None,
 ) -> Literal["joined", "started"]:
-    """Begins to record: "joined" where something records already, as under `weft run`, else "started"."""
+    """Starts to record: "joined" if something records already, as under `weft run`, else "started"."""
 
 def finish() -> None:
-    """Ends what `begin` started and writes its files. What goes wrong is told on stderr."""
+    """Ends the recording of `begin` and writes its files. Errors are printed on stderr."""
 
 def dftracer_options() -> dict[str, Any]:
-    """The settings of `DFTRACER_*`, parsed; `warnings` has what the user should hear about them."""
+    """The settings of `DFTRACER_*`, parsed; `warnings` are for the user."""
 
 def perfflow_options() -> dict[str, Any]:
-    """The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` has what the user should hear about them."""
+    """The settings of `PERFFLOW_OPTIONS`, parsed; `warnings` are for the user."""

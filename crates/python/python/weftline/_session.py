@@ -17,9 +17,9 @@ VARIABLE = "WEFT_SESSION"
 def start(directory: Union[str, os.PathLike[str], None] = None, *, io: bool = True) -> bool:
     """Records this process and its children from now on: annotations and, with ``io``, calls of the C library.
 
-    ``directory`` becomes the run; by default it is a new one below ``weft-runs``, named as those of ``weft run`` are. Under ``weft run``
-    everything is recorded anyway, and this does nothing. True when something is recorded now; what keeps it from that is
-    told on stderr, and the program goes on.
+    ``directory`` becomes the run; by default it is a new one below ``weft-runs``, named as by ``weft run``. Under ``weft run``
+    everything is recorded anyway, and this does nothing. Returns whether something is recorded now; if not, the reason is
+    printed on stderr, and the program continues.
     """
     place = os.path.abspath(directory if directory is not None else _new_run())
     try:
@@ -33,7 +33,7 @@ def start(directory: Union[str, os.PathLike[str], None] = None, *, io: bool = Tr
 
 
 def join() -> None:
-    """Records into the run of the process that started this one, if that still records. Forked children do so anyway."""
+    """Records into the run of the parent process, if that still records. Forked children do so anyway."""
     io, _, place = os.environ.get(VARIABLE, "").partition(":")
     if place and not _native.is_on() and _is_open(place):
         start(place, io=io == "1")
@@ -52,12 +52,12 @@ def _new_run() -> str:
 
 
 def stop() -> None:
-    """Ends what :func:`start` began and writes the run. The end of the process does the same."""
+    """Stops the recording of :func:`start` and writes the run. The end of the process does the same."""
     os.environ.pop(VARIABLE, None)
     _native.finish()
 
 
 def configure(*, cpu_mem: Optional[bool] = None) -> None:
-    """``cpu_mem``: all spans of this process also tell the processor time that they used, and the memory at both ends."""
+    """``cpu_mem``: all spans of this process also record their CPU time, and the memory at both ends."""
     if cpu_mem is not None:
         _native.set_usage(bool(cpu_mem))

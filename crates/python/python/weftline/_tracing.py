@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class Chosen(TypedDict, total=False):
-    """What a decorator may be told besides a name; see :meth:`Trace.__call__`."""
+    """The options of a decorator besides a name; see :meth:`Trace.__call__`."""
 
     category: str
     args: Union[bool, Iterable[str]]
@@ -55,11 +55,11 @@ class Trace:
         """Records every call: ``@trace``, ``@trace(args=True)``, ``@trace("name", category="io", args=["path"])``.
 
         Works on functions, methods, static and class methods and properties (above or below their decorator), on classes (all public
-        methods), generators, coroutines, async generators and other callables. An exception is recorded by its type and goes on.
+        methods), generators, coroutines, async generators and other callables. An exception is recorded by its type and propagates.
 
-        ``args`` records arguments: all, or those that are named; ``skip`` leaves some out. ``cpu_mem`` also records processor time and
+        ``args`` records arguments: all, or the named ones; ``skip`` leaves some out. ``cpu_mem`` also records CPU time and
         memory. A generator or coroutine is recorded as one async span from its first step to its end, with the number of its steps
-        and the time spent in them; ``steps`` says whether each step is a span as well (default: only of coroutines).
+        and the time spent in them; ``steps``: whether each step is a span as well (default: only for coroutines).
         """
         if isinstance(function, str):
             function, name = None, function
@@ -80,7 +80,7 @@ class Trace:
     def iter(self, items: Any, /, name: Optional[str] = None, category: str = "app", **args: Any) -> Any:
         """Goes through ``items``: getting each one is the span ``name``, what the loop does with it the span ``name.body``.
 
-        Both tell the item's number (``index``) and ``args``. Without a name, that of the type is used.
+        Both record the item's number (``index``) and ``args``. Without a name, the type's name is used.
         """
         called = default_name(type(items)) if name is None else name
         if hasattr(type(items), "__aiter__") and not hasattr(type(items), "__iter__"):
@@ -112,7 +112,7 @@ async def _async_items(items: AsyncIterable[Item], name: str, category: str, arg
 class span(_native.Span):
     """A block whose time is recorded: ``with span("load", path=path) as s: s.update(bytes=n)``.
 
-    In coroutines use ``async with`` when the block awaits: others run meanwhile, and the span is recorded as one that may overlap.
+    In coroutines use ``async with`` if the block awaits: other tasks run meanwhile, so the span is recorded as one that may overlap.
     Also a decorator. Its arguments are recorded with every block; ``update`` adds to the open one.
     """
 

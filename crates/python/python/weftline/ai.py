@@ -1,4 +1,4 @@
-"""The parts of a training program, under names that analyses know.
+"""Names for the parts of a training program, which reports understand.
 
 Each is a decorator (with or without parentheses), a context manager and an iterator::
 
@@ -11,7 +11,7 @@ Each is a decorator (with or without parentheses), a context manager and an iter
         with ai.compute.step(epoch=epoch) as step:
             step.update(loss=loss)
 
-They may be nested in themselves and used by many threads and tasks at once. The category of an event is the group's name
+They may be nested, and used by many threads and tasks at once. The category of an event is the group's name
 (``compute``), its name that of the part (``step``).
 """
 

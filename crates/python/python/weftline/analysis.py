@@ -8,10 +8,10 @@
     polars.DataFrame(run.events(columns=["name", "dur_ns"], where="cat = 'posix'"))
     run.sql("SELECT op, count(*) FROM io GROUP BY op").to_arrow()
 
-A run is a directory of ``weft run``, or trace files of DFTracer, PerfFlowAspect or Chrome. The first question builds an index beside it; later
-ones use it. Tables and streams have Arrow's ``__arrow_c_stream__``: pyarrow, pandas, Polars and DuckDB take them without copies.
+A run is a directory of ``weft run``, or trace files of DFTracer, PerfFlowAspect or Chrome. The first query builds an index beside it; later
+ones use it. Tables and streams have Arrow's ``__arrow_c_stream__``: pyarrow, pandas, Polars and DuckDB read them without copies.
 
-Only this module loads ``weftline._analysis``: programs that are traced do not carry it.
+Only this module loads ``weftline._analysis``, so traced programs do not load it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def open(
     threads: Optional[int] = None,
     progress: Union[Progress, bool, None] = None,
 ) -> Run:
-    """Opens a run: a directory, a trace file, a glob, or several of them. Its index is built or completed on the way.
+    """Opens a run: a directory, a trace file, a glob, or several of them. Builds or updates its index.
 
-    ``groups``: only these groups of a directory with a ``manifest.json``. ``index=False``: read the traces for every question and write
-    nothing. ``threads``: by default one per processor. ``progress``: a function of what is done, bytes done and bytes in all; by default a bar
-    on stderr in a terminal or a notebook; ``False`` for none.
+    ``groups``: only these groups of a directory with a ``manifest.json``. ``index=False``: read the traces for every query and write
+    nothing. ``threads``: by default one per processor. ``progress``: a function called with the task, the bytes done and the total bytes; by
+    default a bar on stderr in a terminal or a notebook; ``False`` for none.
     """
     paths = [os.fspath(path)] if isinstance(path, (str, os.PathLike)) else [os.fspath(one) for one in path]
     for one in paths:
@@ -80,7 +80,7 @@ class Run:
         to: Optional[Time] = None,
         views: Sequence[str] = (),
     ) -> Report:
-        """What ``weft report`` shows: the job, its tables (``sections``), what to fix (``findings``). A page in a notebook."""
+        """The report of ``weft report``: the job, its tables (``sections``), what to fix (``findings``). A notebook shows it as a page."""
         return self._opened.report(preset=preset, views=list(views), time=time, where=where, from_=from_, to=to)
 
     def view(
@@ -93,19 +93,19 @@ class Run:
         from_: Optional[Time] = None,
         to: Optional[Time] = None,
     ) -> Table:
-        """One row per time bucket, process, file, host … (:func:`views` lists them), of one ``layer`` or of all side by side.
+        """One row per time bucket, process, file, host … (:func:`views` lists them), of one ``layer`` or of all layers side by side.
 
         ``time`` is the width of time buckets, one second by default; ``where`` a condition such as ``"path LIKE '/data/%'"``.
         """
         return self._opened.view(view, preset=preset, layer=layer, time=time, where=where, from_=from_, to=to)
 
     def metrics(self, views: Sequence[str] = ("time_range",), time: Optional[Time] = None, where: Optional[str] = None) -> Table:
-        """Events grouped by process, by ``views``, and by category, operation and name, with sums: what views are made of."""
+        """Events grouped by process, by ``views``, and by category, operation and name, with sums; views are made from these."""
         keys = list(dict.fromkeys([*views, "proc_name"]))
         return self._opened.metrics(keys, time=time, where=where)
 
     def profiles(self, time: Optional[Time] = None, period: Optional[Time] = None) -> Table:
-        """Records in which the tracer summed up many calls (DFTracer's aggregation). ``period`` is the tracer's, where the trace does not tell."""
+        """Totals of DFTracer's aggregation: many calls in one record. ``period``: the aggregation period, if the trace does not state it."""
         return self._opened.profiles(time=time, period=period)
 
     def system(self, time: Optional[Time] = None) -> Table:
@@ -130,18 +130,18 @@ class Run:
     ) -> Stream:
         """Samples of hosts and processes, one row per value, as a stream of Arrow batches.
 
-        Columns: ``time_ns`` (when it was read), ``dur_ns`` (the interval that it describes), ``host``, ``process``, ``pid`` (0: the host), ``program``,
-        ``category``, ``name`` (the counter: ``cpu``, ``vda`` …), ``metric``, ``value``, ``unit``, and ``type``: ``gauge`` (at that moment), ``mean``
+        Columns: ``time_ns`` (when it was read), ``dur_ns`` (the interval that it covers), ``host``, ``process``, ``pid`` (0: the host), ``program``,
+        ``category``, ``name`` (the counter: ``cpu``, ``vda`` …), ``metric``, ``value``, ``unit``, and ``type``: ``gauge`` (at that time), ``mean``
         (of the interval), ``delta`` (growth in the interval) or ``total``.
         """
         return self._opened.samples(where=where, from_=from_, to=to)
 
     def sql(self, query: str) -> Stream:
-        """The answer to a query, from the program ``weft-sql``; ``docs/schema.md`` has the tables."""
+        """Runs a query in the program ``weft-sql``; ``docs/schema.md`` has the tables."""
         return self._opened.sql(_sql_program(), query)
 
     def info(self) -> dict[str, Any]:
-        """Trace files and what is wrong with them, processes, times, categories, the index."""
+        """Trace files and their damage, processes, times, categories, the index."""
         return self._opened.info()
 
     def __repr__(self) -> str:
@@ -166,19 +166,19 @@ def _sql_program() -> str:
             return beside
     found = shutil.which("weft-sql")
     if found is None:
-        raise Error("weft-sql, which answers queries, is not installed; `pip install weftline-sql` adds it, or set WEFT_SQL to its path")
+        raise Error("weft-sql is not installed; `pip install weftline-sql` adds it, or set WEFT_SQL to its path")
     return found
 
 
 def _recover(path: str) -> None:
-    """Finishes what a killed run or collector left, as every verb of ``weft`` does before it reads one."""
+    """Completes a run or collector that was killed, as every reading verb of ``weft`` does first."""
     if not os.path.isfile(os.path.join(path, "run.json")):
         return
     weft = BINARY if os.access(BINARY, os.X_OK) else shutil.which("weft")
     if weft:
         subprocess.run([weft, "recover", "--quiet", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
     elif any(name.endswith(".samples.tail") for name in os.listdir(path)):
-        warnings.warn(f"{path}: the last samples of a collector are not in its file yet; install weft, which takes them in", stacklevel=3)
+        warnings.warn(f"{path}: the last samples of a collector are not in its file yet; install weft, which adds them", stacklevel=3)
 
 
 def _listener(progress: Union[Progress, bool, None]) -> Optional[Progress]:
@@ -191,7 +191,7 @@ def _listener(progress: Union[Progress, bool, None]) -> Optional[Progress]:
 
 
 class _Bar:
-    """A line that is drawn again and again, and wiped away at the end. Work that is done at once shows none."""
+    """A progress line that is redrawn, and erased at the end. Short work shows none."""
 
     WIDTH = 30
     PATIENCE = 0.5

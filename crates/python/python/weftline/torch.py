@@ -1,4 +1,4 @@
-"""Data loaders: which batch waited for which worker, which items that one loaded, and which files these came from.
+"""Records data loaders: which batch waited for which worker, which items the worker loaded, and from which files.
 
 ::
 
@@ -16,8 +16,8 @@
 
 Files are read inside ``item``, on the same thread. So batch → worker → item → file is a join on ``(epoch, batch)`` and on nesting.
 
-torch is not needed: anything with the attributes of a ``DataLoader`` will do, and what is missing is left out. The loader that is given
-stays as it is; its traced twin shares its dataset and samplers.
+torch is not needed: any object with the attributes of a ``DataLoader`` works, and missing ones are skipped. The given loader is
+not changed; its traced copy shares its dataset and samplers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def traced(loader: Any) -> TracedLoader:
 
 
 def traced_dataset(dataset: Any) -> TracedDataset:
-    """The same dataset, recorded: for those who make their own loader. ``traced`` does this by itself."""
+    """The same dataset, recorded, for programs with a loader of their own. ``traced`` does this too."""
     return TracedDataset(dataset)
 
 

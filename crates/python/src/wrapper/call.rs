@@ -81,7 +81,7 @@ unsafe fn record(callable: *mut ffi::PyObject, arguments: Arguments) -> *mut ffi
         let wrapper = callable.cast::<Wrapper>();
         let function = (*wrapper).function;
         if function.is_null() {
-            ffi::PyErr_SetString(ffi::PyExc_ReferenceError, c"the traced function does not exist any more".as_ptr());
+            ffi::PyErr_SetString(ffi::PyExc_ReferenceError, c"the traced function no longer exists".as_ptr());
             return null_mut();
         }
         let Some(table) = locate::recording() else { return arguments.call(function) };
@@ -101,7 +101,7 @@ unsafe fn record(callable: *mut ffi::PyObject, arguments: Arguments) -> *mut ffi
     }
 }
 
-/// A call that tells more than its name and times.
+/// A call that records more than its name and times.
 ///
 /// # Safety
 /// `plan` must be that of a wrapper, `function` a callable object and `arguments` those of the call under way.

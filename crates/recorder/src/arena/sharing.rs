@@ -1,13 +1,13 @@
 //! Arenas of a run in which programs of several users record (`weft run --share` as root).
 //!
-//! Traced programs know the live directory, so what keeps one user from another's arena is the owner of its file: the supervisor makes
-//! arenas for a user when the first program of that user asks ([`Control::wanted`]), and only that user and root can open them. Nobody but
-//! root can make files in the directory, so an arena grows within its own file. That is mapped at once as far as it may ever reach; pages
-//! behind its end are touched only when their memory is reserved: by the process itself if the file is its own, else, after it gave up the
-//! rights by which it claimed the arena, by the supervisor ([`ask`]). Either way nothing has to be opened for a segment.
+//! Traced programs know the live directory, so only the owner of an arena's file protects it from other users: the supervisor makes
+//! arenas for a user when the first program of that user asks ([`Control::wanted`]), and only that user and root can open them. Only
+//! root can make files in the directory, so an arena grows within its own file. The process maps the file up to its largest possible size; pages
+//! beyond its end are touched only when their memory is reserved. The process reserves it if it owns the file; if it has given up the
+//! rights by which it claimed the arena, the supervisor does ([`ask`]). Either way nothing has to be opened for a segment.
 //!
-//! All users can write the control page, so neither side believes it. A program that writes another user's number into it gets arenas made for that
-//! user, which it cannot open. One that offers its own arena to others finds that they look whose it is ([`map`]). What decides how long
+//! All users can write the control page, so neither side trusts it. If a program writes another user's number into it, the supervisor makes arenas for that
+//! user, which the program cannot open. If a program offers its own arena to others, they check its owner and refuse ([`map`]). How long
 //! programs wait and how far they grow is in a file that others can only read ([`Rules`]).
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(super) fn settled() {
     MUST_ASK.store(false, Ordering::Relaxed);
 }
 
-/// Whether a live directory is for several users, by its name: what the control page says of it may be anybody's.
+/// Whether a live directory is for several users, by its name: any user can write the control page.
 pub(super) fn is_shared(live: &[u8]) -> bool {
     let mut parts = live.rsplit(|byte| *byte == b'/');
     parts.nth(1).is_some_and(|parent| parent.ends_with(SHARED_SUFFIX.as_bytes()))

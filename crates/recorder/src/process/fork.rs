@@ -1,4 +1,4 @@
-//! Fork and exec: a child becomes a process of its own in the arena that it inherited, an image makes room for the next one.
+//! Fork and exec: a child becomes a process of its own in the inherited arena, and an image gives way to the next one.
 
 use core::sync::atomic::Ordering;
 

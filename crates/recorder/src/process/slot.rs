@@ -6,7 +6,7 @@ use super::{GENERATION, unrestricted};
 use crate::layout::{ArenaHeader, KernelIo, PROCESS_SLOTS, PROCESSES_AT, ProcessSlot, process_state};
 use crate::{arena, clock, handover, sys};
 
-/// What a slot says of its process from its birth on. See the fields of [`ProcessSlot`].
+/// The facts about a process that its slot holds from the start. See the fields of [`ProcessSlot`].
 #[allow(missing_docs, reason = "see layout::ProcessSlot, whose fields these are")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Birth {

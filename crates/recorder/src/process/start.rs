@@ -40,7 +40,7 @@ pub fn start(given: &Start<'_>) {
     }
 }
 
-/// Ends the recording of this process with all its events complete; a later [`start`] begins anew.
+/// Ends the recording of this process with all its events complete; a later [`start`] begins a new one.
 pub fn stop(status: i32) {
     if STATE.load(Ordering::Acquire) != ACTIVE || thread::state().in_vfork() {
         return;

@@ -1,4 +1,4 @@
-//! The hand-over of segments (`weftline_recorder::handover`) and the index of names, tried beyond what running programs would show.
+//! Model tests of the hand-over of segments (`weftline_recorder::handover`) and of the index of names, beyond what running programs would show.
 //!
 //! - `../../loom/interleavings.rs`, a workspace of its own (`make test-loom`): threads, the drain and forked processes at the same time, in all orders up to
 //!   a number of preemptions and with all values that the memory orderings permit. Its words are loom's: they cannot lie in mapped memory, which is why the
@@ -7,7 +7,7 @@
 //! - [`heap`]: the production words and layout, in memory of the heap with threads of the system. Nothing in it is mapped, so that Miri can run it
 //!   (`cargo +nightly miri test -p weftline-recorder --test model heap`).
 //!
-//! A model that cannot fail proves nothing: interleavings and interruptions are also run with faults ([`arena::Fault`]), and each must be found.
+//! A model that cannot fail proves nothing: interleavings and interruptions also run with injected faults ([`arena::Fault`]), and must detect each.
 
 #[allow(dead_code, reason = "interleavings.rs uses the rest")]
 mod arena;

@@ -1,4 +1,4 @@
-//! A function of one row, without the ceremony: what its arguments are, what it gives, and a closure.
+//! Helper for scalar functions: argument types, result type, and a closure.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -69,5 +69,5 @@ fn parse_width(text: &str) -> Result<i64> {
     if width >= 1.0 && width < i64::MAX as f64 {
         return Ok(width.round() as i64);
     }
-    Err(DataFusionError::Execution(format!("'{text}' is no width of time; use one such as '1s', '100ms' or '5m'")))
+    Err(DataFusionError::Execution(format!("'{text}' is not a time width; use one such as '1s', '100ms' or '5m'")))
 }

@@ -1,4 +1,4 @@
-//! Columns for people: numbers to the right, text to the left. Widths are those of the first rows; what is wider later on stands out.
+//! Aligned columns: numbers to the right, text to the left. Widths are those of the first rows; wider cells of later rows stick out.
 
 use std::io::Write as _;
 

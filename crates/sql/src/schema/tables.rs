@@ -44,11 +44,11 @@ const RANK: Column = of(column("rank"));
 const PATH: Column = of(column("path"));
 const PROCESS: Column = of(column("process"));
 const PARENT_PID: Column = measured(Unit::Id, maybe("parent_pid", Integer, "process number of its parent"));
-const PROCESS_NAME: Column = maybe("name", Text, "what viewers call it");
+const PROCESS_NAME: Column = maybe("name", Text, "its name in viewers");
 const EXE: Column = maybe("exe", Text, "its executable");
-const COMMAND: Column = maybe("command", Text, "its command line, words separated by blanks");
+const COMMAND: Column = maybe("command", Text, "its command line, words separated by spaces");
 const CWD: Column = maybe("cwd", Text, "its working directory at the start");
-const NONCE: Column = maybe("nonce", Text, "what tells an exec from others of the same pid");
+const NONCE: Column = maybe("nonce", Text, "identifies an exec among those of the same pid");
 const BOOT: Column = maybe("boot", Text, "boot id of the kernel");
 const START_TICKS: Column = maybe("start_ticks", Integer, "start of the process, clock ticks since boot");
 const START: Column = of(column("start_ns"));
@@ -64,22 +64,17 @@ const EPOCH: Column = of(column("epoch"));
 const STEP: Column = of(column("step"));
 const LEVEL: Column = of(column("level"));
 const ARGS: Column = of(column("args"));
-const WHEN: Column = Column { about: "when, nanoseconds since 1970", ..of(column("ts_ns")) };
-const INTERVAL: Column = Column {
-    about: "the interval that a sample describes, from `ts_ns` on; null where the trace does not say",
-    ..of(column("dur_ns"))
-};
-const UNIT: Column = maybe(
-    "unit",
-    Word,
-    "what the value measures, such as `percent`, `bytes`, `KiB`, `ns`, `W`; null where that is not known",
-);
+const WHEN: Column = Column { about: "time, nanoseconds since 1970", ..of(column("ts_ns")) };
+const INTERVAL: Column =
+    Column { about: "the interval that a sample covers, from `ts_ns` on; null if unknown", ..of(column("dur_ns")) };
+const UNIT: Column =
+    maybe("unit", Word, "unit of the value, such as `percent`, `bytes`, `KiB`, `ns`, `W`; null if unknown");
 const TYPE: Column = maybe(
     "type",
     Word,
-    "`gauge`: at the end of the interval; `mean`: of the interval; `delta`: growth in it, so that value / dur_ns is a rate; `total`",
+    "`gauge`: value at the end of the interval; `mean`: average of the interval; `delta`: growth in the interval, so value / dur_ns is a rate; `total`: recorded once at the end",
 );
-const EVENTS: Column = count("events", "events that belong to it, metadata not counted");
+const EVENTS: Column = count("events", "its events, without metadata");
 const FIRST: Column = Column { nullable: true, ..time("first_ns", "earliest start of its events") };
 const LAST: Column = Column { nullable: true, ..time("last_ns", "latest end of its events") };
 const IO_CALLS: Column = count("io_calls", "calls in `io`");
@@ -113,14 +108,14 @@ const COUNTERS_PRUNED: &[&str] = &["ts_ns", "name", "cat", "host", "pid", "rank"
 pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "events",
-        about: "Every event of the run as it was recorded, metadata lines included.",
+        about: "Every event of the run as recorded, metadata included.",
         columns: &ALL_EVENT_COLUMNS,
         pruned_by: PRUNED,
         example: "SELECT cat, name, count(*) AS n, sum(dur_ns) AS ns FROM events WHERE ph = 'X' GROUP BY cat, name ORDER BY ns DESC",
     },
     Table {
         name: "spans",
-        about: "Events that took time: `X`, and `B` whose `E` was found. Spans that never ended are in `events` (`ph = 'B' AND dur_ns IS NULL`).",
+        about: "Events with a duration: `X`, and `B` with a matching `E`. Spans that never ended are in `events` (`ph = 'B' AND dur_ns IS NULL`).",
         columns: &[
             START, END, SPAN, NAME, CAT, HOST, PID, TID, RANK, PATH, FD, SIZE, RET, OFFSET, EPOCH, STEP, LEVEL,
             PROCESS, ARGS,
@@ -130,7 +125,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "io",
-        about: "Spans of the categories POSIX and STDIO (in any case): calls of the program to the system.",
+        about: "Spans of the categories POSIX and STDIO (ignoring case): the program's I/O and system calls.",
         columns: &[
             START, END, SPAN, NAME, CAT, OP, MOVED, HOST, PID, TID, RANK, PATH, FD, SIZE, RET, OFFSET, EPOCH, STEP,
             PROCESS, ARGS,
@@ -140,17 +135,17 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "files",
-        about: "Paths that events are about, with what was done to them.",
+        about: "Paths that events name, with the calls on them.",
         columns: &[
-            always("path", Text, "the path; where the trace tells only its hash, that"),
-            maybe("directory", Text, "its directory; null where the path has none"),
+            always("path", Text, "the path, or its hash if the trace does not have the path"),
+            maybe("directory", Text, "its directory; null if the path has none"),
             EVENTS,
             IO_CALLS,
             count("opens", "calls that open it"),
             count("reads", "reads"),
             count("writes", "writes"),
             count("metadata_calls", "calls of the operation `metadata`, opens included"),
-            count("syncs", "calls that wait until bytes are safe"),
+            count("syncs", "calls that wait until bytes are on disk"),
             READ_BYTES,
             WRITE_BYTES,
             time("read_ns", "sum of the durations of reads"),
@@ -166,16 +161,16 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "processes",
-        about: "Processes, whatever they executed. `process` in other tables is `id` here. The host itself (samples with pid 0) and devices are none.",
+        about: "One row per process, with all programs that it executed. `process` in other tables is `id` here. The host itself (samples with pid 0) and devices are not processes.",
         columns: with_usage![
             measured(Unit::Id, always("id", Integer, "number of the process within this query")),
             PID,
             HOST,
-            maybe("host_hash", Text, "hash by which its events name the host"),
+            maybe("host_hash", Text, "hash of the host in its events"),
             always(
                 "label",
                 Text,
-                "what reports call it: host and pid, with the trace file or the pid namespace where several processes share both",
+                "its name in reports: host and pid, with the trace file or the pid namespace if several processes share both",
             ),
             RANK,
             PARENT_PID,
@@ -188,7 +183,7 @@ pub(crate) const TABLES: &[Table] = &[
             START_TICKS,
             count(
                 "execs",
-                "programs that it executed and that were traced; `exe`, `command` and what stands beside them are of the last one",
+                "traced programs that it executed; `exe`, `command` and the columns beside them describe the last one",
             ),
             count("threads", "its threads that have events"),
         ],
@@ -197,7 +192,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "execs",
-        about: "Programs that processes executed, one row each, where the trace tells (Weftline's does).",
+        about: "Programs that processes executed, one row each, if the trace has them (Weftline's does).",
         columns: with_usage![PROCESS, PID, HOST, PARENT_PID, PROCESS_NAME, EXE, COMMAND, CWD, NONCE, BOOT, START_TICKS,],
         pruned_by: &[],
         example: "SELECT pid, exe, command, events FROM execs ORDER BY first_ns, pid",
@@ -205,14 +200,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "threads",
         about: "Threads that have events.",
-        columns: with_usage![
-            PROCESS,
-            PID,
-            TID,
-            HOST,
-            RANK,
-            maybe("name", Text, "its name, where a metadata line tells it"),
-        ],
+        columns: with_usage![PROCESS, PID, TID, HOST, RANK, maybe("name", Text, "its name, if the metadata has it"),],
         pruned_by: &[],
         example: "SELECT pid, tid, io_calls, human_time(io_ns) AS io FROM threads ORDER BY io_calls DESC, pid, tid",
     },
@@ -220,11 +208,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "hosts",
         about: "Hosts that processes ran on.",
         columns: with_usage![
-            maybe(
-                "host",
-                Text,
-                "its name; the hash where the trace does not tell the name, null where it tells neither",
-            ),
+            maybe("host", Text, "its name, or its hash if the trace does not have the name; null if it has neither",),
             maybe("host_hash", Text, "the hash"),
             count("processes", "processes that ran there"),
             count("threads", "their threads that have events"),
@@ -245,7 +229,7 @@ pub(crate) const TABLES: &[Table] = &[
             RANK,
             PROCESS,
             always("key", Word, "which value of the counter"),
-            maybe("value", Real, "the value; null where it is not a number"),
+            maybe("value", Real, "the value; null if it is not a number"),
             maybe("text", Text, "the value as it was written"),
             INTERVAL,
             UNIT,
@@ -265,7 +249,7 @@ pub(crate) const TABLES: &[Table] = &[
             NAME,
             CAT,
             always("metric", Word, "which value, such as `iowait_pct` or `bytes_read`"),
-            maybe("value", Real, "the value; null where it is not a number"),
+            maybe("value", Real, "the value; null if it is not a number"),
             INTERVAL,
             UNIT,
             TYPE,
@@ -275,12 +259,12 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "metadata",
-        about: "What the trace says of itself: metadata events (`ph` = `M`), and the texts behind hashes of strings.",
+        about: "Metadata of the trace: metadata events (`ph` = `M`), and the strings that hashes stand for.",
         columns: &[
-            always("kind", Text, "`event`, or `text` for what a hash of a string means"),
+            always("kind", Text, "`event`, or `text` for the string of a hash"),
             maybe("name", Text, "name of the event, or the hash"),
-            maybe("text", Text, "what the hash means; for events the argument `name`, where they have one"),
-            measured(Unit::Nanoseconds, maybe("ts_ns", Integer, "when, where the line has a time")),
+            maybe("text", Text, "the string of the hash; for events the argument `name`, if any"),
+            measured(Unit::Nanoseconds, maybe("ts_ns", Integer, "time, if the line has one")),
             maybe("host", Text, "host of the process"),
             measured(Unit::Id, maybe("pid", Integer, "process number")),
             measured(Unit::Id, maybe("tid", Integer, "thread")),
@@ -292,13 +276,13 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "damage",
-        about: "What was wrong with the trace files. An empty table: nothing.",
+        about: "Damage of the trace files. Empty if they are intact.",
         columns: &[
             always("file", Text, "the trace file"),
-            always("dialect", Text, "who wrote it"),
+            always("dialect", Text, "the tool that wrote it"),
             maybe("place", Text, "where in the file"),
             always("what", Text, "what was wrong"),
-            count("count", "how often: 1, but for the last row of a file with many flaws"),
+            count("count", "how often: 1, except in the last row of a file with many flaws"),
             bytes("lost_bytes", "bytes that could not be used"),
             maybe("note", Text, "why, in words"),
         ],

@@ -30,7 +30,7 @@ pub(super) fn gather(words: &Vocabulary, mut sheet: Sheet) -> Result<RecordBatch
         let listed = source.damage.len() as u64;
         if source.flaws > listed {
             let lost: u64 = source.damage.iter().map(|flaw| flaw.lost_bytes).sum();
-            let note = "more flaws than are listed one by one";
+            let note = "further flaws, not listed one by one";
             row("", "further flaws", source.flaws - listed, source.lost_bytes.saturating_sub(lost), note)?;
         }
     }

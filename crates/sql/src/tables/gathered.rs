@@ -1,4 +1,4 @@
-//! Tables that a pass over the run gathers, when a query reads them and not before.
+//! Tables that a pass over the run gathers when a query first reads them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

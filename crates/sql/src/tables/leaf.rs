@@ -1,4 +1,4 @@
-//! What all plan nodes without children say in the same words.
+//! The common part of plan nodes without children.
 
 /// The methods of `ExecutionPlan` that are about children and expressions, for a node that has neither and keeps its `properties`.
 macro_rules! leaf {

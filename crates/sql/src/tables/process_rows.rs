@@ -103,7 +103,7 @@ fn of_process<'t>(threads: &'t Threads, entries: &'t [u32]) -> BTreeMap<i64, Usa
     all
 }
 
-/// What the tables `processes` and `execs` say of an entry alike.
+/// The common columns of the tables `processes` and `execs`.
 fn description<'p>(process: &'p Process, command: &'p str) -> [Cell<'p>; 8] {
     [
         Cell::maybe(process.ppid),

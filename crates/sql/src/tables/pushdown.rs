@@ -1,8 +1,8 @@
 //! Conditions of a query → a filter of the index.
 //!
-//! A condition on one of the words (`name`, `cat`, `path`, `ph`, `op`), or on what is known of a process (`host`, `pid`, `rank`, `process`), is
-//! answered once per word or process by DataFusion itself, whatever form it has: `name LIKE 'p%'`, `path IN (…)`, `regexp_like(path, …)`. What
-//! is left per row group and row are ids. Times are compared with constants. DataFusion checks all conditions again, so nothing here must be exact; it
+//! DataFusion evaluates a condition on a dictionary-encoded string (`name`, `cat`, `path`, `ph`, `op`), or on a property of a process (`host`, `pid`, `rank`, `process`),
+//! once per string or process, in any form: `name LIKE 'p%'`, `path IN (…)`, `regexp_like(path, …)`. Per
+//! row group and row only ids remain. Times are compared with constants. DataFusion checks all conditions again, so nothing here must be exact; it
 //! must only never leave out a row that matches.
 
 use std::collections::{HashMap, HashSet};
@@ -194,7 +194,7 @@ fn both_text(
     *tests = Some(Arc::new(move |text| before.as_ref().is_none_or(|before| before(text)) && test(text)));
 }
 
-/// What a condition says of each word.
+/// The result of a condition for each string.
 struct Answers {
     by_key: BooleanArray,
     of_null: bool,

@@ -1,4 +1,4 @@
-//! The plan node that reads row groups of the index, each in the partition that it falls to.
+//! The plan node that reads row groups of the index, distributed over partitions.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is counted per file, process, thread and host.
+//! Counts per file, process, thread and host.
 
 use datafusion::arrow::array::Array as _;
 use weftline_calls::{Calls, Flow, IoSums, Side};

@@ -1,4 +1,4 @@
-//! What all tables share: the run, and its strings as Arrow arrays with what its ids say of processes and calls.
+//! Shared by all tables: the run, its strings as Arrow arrays, and the processes and calls of its ids.
 
 use std::fmt;
 use std::ops::Deref;

@@ -108,15 +108,15 @@ fn bad_queries_get_one_sentence() {
         ("SELECT percentiles(dur_ns, 0.5) FROM io", "percentile"),
         ("SELECT human_size('a', 'b')", "human_size is used as human_size(bytes)"),
         ("SELECT span_union(name) FROM io", "span_union is used as span_union(start_ns, end_ns)"),
-        ("SELECT time_bucket(ts_ns, '1x') FROM events", "'1x' is no width of time; use one such as '1s'"),
-        ("SELECT time_bucket(ts_ns, 0) FROM events", "'0' is no width of time"),
+        ("SELECT time_bucket(ts_ns, '1x') FROM events", "'1x' is not a time width; use one such as '1s'"),
+        ("SELECT time_bucket(ts_ns, 0) FROM events", "'0' is not a time width"),
         (
             "SELECT percentile(dur_ns, 95) FROM events",
             "percentile needs a share from 0 to 1, such as 0.95; 95 is not one",
         ),
-        ("SELECT 1; SELECT 2", "give one query"),
-        ("/* nothing */", "give one query"),
-        ("", "give one query"),
+        ("SELECT 1; SELECT 2", "give exactly one query"),
+        ("/* nothing */", "give exactly one query"),
+        ("", "give exactly one query"),
     ] {
         check(&traces, sql, says);
     }
@@ -131,7 +131,7 @@ fn wrong_usage_is_told_apart() {
         assert!(said.contains(says), "{words:?}: {said}");
     };
     check(&[], 2, "required arguments were not provided");
-    check(&["SELECT 1"], 2, "name a run and then the query");
+    check(&["SELECT 1"], 2, "give a run and then the query");
     check(&["--format", "xml", "run", "SELECT 1"], 2, "xml");
     check(&["/no/such/run", "SELECT 1"], 1, "/no/such/run");
     // A query that is no SQL is told before a run is looked for.
@@ -164,7 +164,7 @@ fn memory_is_bounded() {
     let words = ["--memory".as_ref(), "32".as_ref(), traces.path().as_os_str(), sql.as_ref()];
     let output = weft_sql(words);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(complaint(&output).contains("more memory than it may take"), "{output:?}");
+    assert!(complaint(&output).contains("exceeds its memory limit"), "{output:?}");
     assert!(
         weft_sql(
             ["--memory".as_ref(), "32".as_ref(), traces.path().as_os_str(), "SELECT count(*) FROM events".as_ref()]

@@ -11,8 +11,8 @@
 //! | `weave` | `weft weave`: the command, builds that use it, what woven programs tell |
 //! | `weave_zlib` | a real code base, woven |
 //!
-//! The programs are in `programs/annotate`. A trace is looked at in two ways: [`told`] lists what the program said, exactly; [`stacks`]
-//! lists what happened inside what, I/O calls included.
+//! The programs are in `programs/annotate`. Tests check a trace in two ways: [`told`] lists every annotation, exactly; [`stacks`]
+//! lists the nesting, I/O calls included.
 
 mod dftracer;
 mod installed;

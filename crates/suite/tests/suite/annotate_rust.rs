@@ -1,7 +1,7 @@
-//! Annotated Rust programs: what they tell of themselves is in the trace as they told it, around the I/O that they did meanwhile.
+//! Annotated Rust programs: annotations are in the trace as the program made them, around the I/O calls.
 //!
-//! The programs are the examples of `crates/annotations`; each of their parts says what its trace must hold. A trace is
-//! looked at in two ways: [`told`] lists every annotation, exactly; [`stacks`] lists what happened inside what, I/O calls included.
+//! The programs are the examples of `crates/annotations`; each of their parts says what its trace must hold. Tests check a trace in
+//! two ways: [`told`] lists every annotation, exactly; [`stacks`] lists the nesting, I/O calls included.
 
 use std::ffi::OsString;
 use std::path::Path;

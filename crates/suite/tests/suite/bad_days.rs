@@ -1,4 +1,4 @@
-//! When the world is against us: one clear message, the program runs on unharmed, the loss is counted.
+//! Full disks and other failures: one clear message, the program continues unharmed, the loss is counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

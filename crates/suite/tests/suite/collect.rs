@@ -289,7 +289,7 @@ while os.path.exists(f'/proc/{pid}'): time.sleep(0.002)
         signal(running.pid(), Signal::TERM);
         let outcome = running.finish();
         assert_eq!(outcome.status, 0, "{}", said(&outcome));
-        assert_eq!(said(&outcome).contains("1 process ended unseen"), stated, "{}", said(&outcome));
+        assert_eq!(said(&outcome).contains("1 process ended without a last sample"), stated, "{}", said(&outcome));
         let trace = reader::read_run(&run).expect("readable");
         let end = trace.events.iter().find(|event| event.name == "end").expect("an end");
         let unseen = end.arg("unseen_ns").and_then(weftline_format::Value::as_u64).expect("stated");
@@ -334,7 +334,7 @@ fn wrong_options_are_refused_in_one_sentence() {
         (&["--pid-dir", "/proc/version"], &[], 1, "/proc/version"),
         (&[], &[("PROC_INTERVAL_MS", "0")], 2, "PROC_INTERVAL_MS=0"),
         (&[], &[("PROC_MATCH", "[")], 2, "PROC_MATCH"),
-        (&["--duration", "0s"], &[], 2, "more than nothing"),
+        (&["--duration", "0s"], &[], 2, "above zero"),
     ] {
         let mut job = job(&scratch, arguments, Some(&run));
         job.environment

@@ -1,4 +1,4 @@
-//! A run directory is somebody else's input, and a traced program may attack whoever traces it.
+//! A run directory is untrusted input, and a traced program may attack its tracer.
 
 mod programs;
 mod runs;

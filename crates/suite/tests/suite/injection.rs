@@ -1,4 +1,4 @@
-//! Into which programs the library goes, how it behaves there, and that others are left alone with a reason.
+//! Which programs get the library, how it behaves there, and that other programs run untraced with a stated reason.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -133,13 +133,13 @@ fn io_uring_is_named_as_the_gap() {
 
 #[test]
 fn go_programs_are_named() {
-    let reason = "is a Go program, whose runtime makes system calls itself";
+    let reason = "is a Go program: its runtime makes system calls itself";
     gap_is_explained(&Case::program("like_go").sees_nothing(), reason, &ALL, false);
 }
 
 #[test]
 fn mapped_files_are_named() {
-    gap_is_explained(&Case::program("mapped"), "mapped files into memory: what it read and wrote", &ALL, false);
+    gap_is_explained(&Case::program("mapped"), "mapped files into memory: its reads and writes", &ALL, false);
 }
 
 hazards! {

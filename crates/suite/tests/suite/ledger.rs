@@ -1,4 +1,4 @@
-//! The coverage ledger on real programs: bytes are counted at the process that moved them, and what cannot be known is not called complete.
+//! The coverage ledger on real programs: bytes count for the process that moved them, and unknown coverage is not called complete.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The machine as it is: rates, seconds and tools that judge the product, and programs on a disk that others use.
+//! Tests that depend on the machine: rates, seconds and tools that check the product, and programs on a disk that others use.
 //!
-//! Everything here takes real time and can be wrong because somebody else holds the machine up, so it has a stage of its own: the profile
-//! `live` of nextest finds these tests by this module's name.
+//! These tests take real time and can fail because other programs load the machine, so they have a stage of their own: the profile
+//! `live` of nextest finds them by this module's name.
 
 mod oracles;
 mod ordinary;

@@ -1,7 +1,7 @@
 //! What must hold for programs under `weft run`: the program is not disturbed, and nothing is missing from its trace.
 //!
-//! One binary, so that the product is found or built once. Each hazard is a C program in `programs/`, whose head says what
-//! must hold, and a line in one of these modules, which says exactly what the trace must contain.
+//! One binary, so that the product is found or built once. Each hazard is a C program in `programs/`, with a header that says what
+//! must hold, and a line in one of these modules that says exactly what the trace must contain.
 
 /// One test per line: a name and a [`weftline_testkit::Case`].
 macro_rules! hazards {

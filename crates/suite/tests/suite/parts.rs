@@ -1,4 +1,4 @@
-//! Optional parts of an installation: what `weft doctor --parts` lists, what the installer ends with, and what a verb says whose part is missing.
+//! Optional parts of an installation: the list of `weft doctor --parts`, the end of the installer's output, and the message of a verb without its part.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use weftline_testkit::Scratch;
 use weftline_testkit::product::{product, workspace};
 
 const LIBRARY: &str = "libweft_preload.so";
-const KERNEL: &str = "ok   --kernel: built in; to use it takes root, or CAP_BPF and CAP_PERFMON";
+const KERNEL: &str = "ok   --kernel: built in; needs root, or CAP_BPF and CAP_PERFMON";
 
 /// Makes an installation of the files named, `weft` among them, and compares what it lists; `ROOT` stands for its directory.
 fn check(weft: &str, files: &[&str], query: &str, weave: &str) {
@@ -33,7 +33,7 @@ fn check(weft: &str, files: &[&str], query: &str, weave: &str) {
     let asked = weft_with(&root.join(weft), &["query", "--schema"]);
     match query.strip_prefix("note weft query: weft-sql is not installed; ") {
         Some(remedy) => {
-            let says = format!("weft: weft-sql, which answers queries, is not installed; {remedy}\n");
+            let says = format!("weft: weft-sql is not installed; {remedy}\n");
             assert_eq!((asked.status.code(), text(&asked.stderr)), (Some(1), here(&says)), "{files:?}");
         }
         None => assert_eq!(text(&asked.stdout), "asked --schema --\n", "{files:?}: {}", text(&asked.stderr)),

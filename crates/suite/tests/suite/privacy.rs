@@ -1,4 +1,4 @@
-//! Whose a run is: who may read it, where it is made, which words of command lines are in it, and what happens to one of another user.
+//! Privacy of runs: who may read one, where it is made, which words of command lines it holds, and how runs of other users are treated.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -230,7 +230,7 @@ fn a_run_of_another_user_is_not_changed() {
         let outcome = job.run();
         assert_eq!(outcome.status, 0, "{words:?}: {}", said(&outcome));
         let sentence = format!(
-            "weft: {} belongs to another user: it is read as it is, with its index in your cache directory\n",
+            "weft: {} belongs to another user: it is not changed, and its index is in your cache directory\n",
             run.display()
         );
         assert_eq!(said(&outcome).matches(&sentence).count(), 1, "{words:?}: {}", said(&outcome));

@@ -1,4 +1,4 @@
-//! Verbs that read, given what is no trace, what cannot be read, and what is empty: one sentence, the right status, and nothing written beside it.
+//! Reading verbs on files that are no trace, cannot be read, or are empty: one sentence, the right status, and nothing written beside them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -82,7 +82,7 @@ fn what_holds_no_event_is_refused_by_every_verb() {
         for path in [&alone, &all.join(OsStr::from_bytes(name))] {
             fs::write(path, bytes).expect("written");
         }
-        named.push((vec![alone], "no event of a trace is in it"));
+        named.push((vec![alone], "it holds no trace events"));
     }
     for verb in verbs() {
         for (what, sentence) in &named {

@@ -1,4 +1,4 @@
-//! Sandboxes, dropped privileges and resource limits: the program is as free and as bound as without us, and recorded.
+//! Sandboxes, dropped privileges and resource limits: the program behaves as without tracing, and is recorded.
 
 use std::collections::BTreeMap;
 use std::process::Command;

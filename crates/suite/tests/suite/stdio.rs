@@ -1,4 +1,4 @@
-//! Streams: what the program asked of them is in the trace, attributed to the file that they are at that moment.
+//! Streams: the trace has what the program requested, attributed to the file of the stream at that time.
 
 use weftline_testkit::Case;
 use weftline_testkit::compile::Build;

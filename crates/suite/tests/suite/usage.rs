@@ -1,5 +1,5 @@
-//! Options that cannot be followed end `weft` with 2 before anything starts; trouble of our own does not keep the program from running, and the
-//! run says so ever after.
+//! Invalid options make `weft` exit with 2 before anything starts; if Weftline itself fails, the program still runs, and the
+//! run says so.
 
 use std::ffi::OsString;
 use std::fs;

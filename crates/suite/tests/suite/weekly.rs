@@ -1,5 +1,5 @@
-//! Runtimes that are long to install and seldom break: a Java VM, Go with C in it. `make weekly` runs them, and the tests of other modules whose
-//! names begin with `weekly`.
+//! Runtimes that take long to install and seldom break: a Java VM, Go with C. `make weekly` runs these tests, and those of other modules with
+//! names that begin with `weekly`.
 
 use weftline_testkit::Case;
 

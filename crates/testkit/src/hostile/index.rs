@@ -1,6 +1,6 @@
-//! The files of an index, taken apart and sealed again: a forged index has right sums.
+//! Takes the files of an index apart and seals them again: a forged index has valid checksums.
 //!
-//! Written from the outside, by what `weftline-index` says of its files (`part.rs` and below), so that a reader's mistake is not made twice.
+//! This code is independent of `weftline-index` and follows the documentation of its files (`part.rs` and below), so that it does not repeat a mistake of the reader.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;

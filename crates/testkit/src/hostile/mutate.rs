@@ -1,8 +1,8 @@
-//! Changes to a run directory, chosen at random, that know what its files are.
+//! Random changes to a run directory that fit the kinds of its files.
 //!
-//! Bytes that are flipped anywhere are mostly refused by the first check that meets them. So a change knows the kind of file: a number in JSON
-//! becomes one that no count can be, a path in a pointer leads to something of the user's, a word of shared memory is changed where a field
-//! lies, a gzip member, a catalog, a page or the strings of an index are sealed again around another content. Besides, files become what they are not: links, pipes, directories, a terabyte.
+//! The first check would reject most randomly flipped bytes. So a change depends on the kind of file: a number in JSON
+//! becomes an impossible count, a path in a pointer leads to a file of the user, a word of shared memory is changed where a field
+//! is, a gzip member, a catalog, a page or the strings of an index are sealed again around another content. Besides, files become what they are not: links, pipes, directories, a terabyte.
 
 mod columns;
 mod json;

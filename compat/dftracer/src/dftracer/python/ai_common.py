@@ -1,7 +1,7 @@
 """The tree of training: ``ai.compute.forward``, ``ai.data.item``, ``ai.pipeline.epoch`` and so on.
 
-Each node is decorator, context manager, iterator and pair of ``start`` and ``stop``. What ``update`` tells a node holds
-for it and for all nodes below it from then on; what a node is called with (``node(step=3)``) holds for that use alone.
+Each node is a decorator, a context manager, an iterator and a pair of ``start`` and ``stop``. Values given to ``update`` apply
+to the node and all nodes below it from then on; values of a call (``node(step=3)``) apply to that use alone.
 """
 
 import inspect
@@ -169,7 +169,7 @@ class DFTracerAI:
         return _recording.wall_us()
 
     def start(self, metadata: bool = False) -> None:
-        """Begins what ``stop`` ends, perhaps in another function or thread; `metadata` tells the time instead."""
+        """Begins an event that ``stop`` ends, perhaps in another function or thread; `metadata` records an instant instead."""
         if metadata:
             self._tell_time(START_METADATA_NAME)
         else:
@@ -186,7 +186,7 @@ class DFTracerAI:
             profiler.log_metadata_event(f"{self._name}{CTX_SEPARATOR}{what}", str(_recording.wall_us()))
 
     def reset(self) -> None:
-        """Forgets what was begun and not ended."""
+        """Drops events that were begun and not ended."""
         self._source.forget()
 
     def enable(self) -> None:

@@ -75,7 +75,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def capture_signal(signal_number: int, frame: Any) -> None:
-    """A signal handler that writes the trace and exits. Nothing installs it: no signal harms the trace."""
+    """A signal handler that writes the trace and exits. Nothing installs it, since signals do not harm the trace."""
     dftracer.get_instance().finalize()
     sys.exit(signal_number)
 
@@ -102,7 +102,7 @@ def get_default_args(func: Callable[..., Any]) -> Dict[str, Any]:
 
 
 class dftracer:
-    """The tracer of this process. ``initialize_log`` begins to record where the environment asks for it."""
+    """The tracer of this process. ``initialize_log`` starts recording if the environment enables it."""
 
     __instance: Optional["dftracer"] = None
 
@@ -124,7 +124,7 @@ class dftracer:
         process_id: int = -1,
         log_file: Optional[str] = None,
     ) -> "dftracer":
-        """Begins to record into files that begin with `logfile`, or joins what is recorded already.
+        """Starts recording into files with the prefix `logfile`, or joins the current recording.
 
         DFTracer's own introduction calls the first parameter `log_file`.
         """
@@ -145,14 +145,14 @@ class dftracer:
         int_args: Tags = None, float_args: Tags = None, string_args: Tags = None,
         relations: Optional[Dict[EntityRelation, List[int]]] = None
     ) -> None:  # fmt: skip
-        """An event whose start and duration the program measured by ``get_time``."""
+        """Records an event with a start and duration measured by ``get_time``."""
         profiler.log_event(name, cat, start_time, duration, int_args, string_args, float_args, relations)
 
     def log_metadata_event(self, key: str, value: str) -> None:
         profiler.log_metadata_event(key, value)
 
     def declare_entity(self, type: str, key: Any, store: EntityStore = EntityStore.MEMORY, uri: str = "") -> int:
-        """Tells of a piece of data; the same type and key have the same id in every process."""
+        """Records an entity, a piece of data; the same type and key have the same id in every process."""
         return profiler.declare_entity(type, key, store, uri)
 
     def declare_entity_type(self, type: str, role: EntityRole = EntityRole.UNKNOWN, description: str = "") -> None:
@@ -203,12 +203,12 @@ class dft_fn:
     def update(
         self, epoch: Int = None, step: Int = None, image_idx: Int = None, image_size: Any = None, args: Args = None
     ) -> "dft_fn":
-        """Adds values to the event under way; outside of any, to all later events."""
+        """Adds values to the current event; outside of any, to all later events."""
         self._source.add(training(epoch, step, image_idx, image_size, args))
         return self
 
     def relate(self, relation: EntityRelation, entity: int) -> "dft_fn":
-        """Tells that the event under way used or made an entity."""
+        """Records that the current event used or made an entity."""
         known = self._source.added().get("relations")
         relations: Dict[str, List[int]] = json.loads(known) if isinstance(known, str) else {}
         relations.setdefault(profiler.name_of(EntityRelation, relation), []).append(int(entity))

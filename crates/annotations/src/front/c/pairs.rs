@@ -1,8 +1,8 @@
 //! Ids that join two events of woven code: the ends of an async span, the ends of an arrow.
 //!
-//! An `around_async` function knows its own id. A lone `after_async` takes the oldest `before_async` of the same scope that has not
-//! ended, on whichever thread that was: what is begun first ends first. An arrow's end takes the oldest arrow that was
-//! started and has not ended. An end that finds no beginning has an id of its own.
+//! An `around_async` function knows its own id. An `after_async` alone ends the oldest open `before_async` of the same scope,
+//! on any thread: first begun, first ended. An arrow's end takes the oldest open arrow. An end without a beginning has an id of
+//! its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex, MutexGuard, TryLockError};

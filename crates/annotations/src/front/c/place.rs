@@ -1,4 +1,4 @@
-//! Where the library that carries this code lies.
+//! The path of the library that contains this code.
 #![allow(unsafe_code, reason = "the dynamic loader knows where a library lies")]
 
 use std::ffi::{CStr, OsStr};

@@ -1,4 +1,4 @@
-//! What the drop-in libraries ask of `libweft`: one function, looked up when recording without `weft run` has to begin.
+//! The call of the drop-in libraries into `libweft`: one function, looked up when recording without `weft run` begins.
 #![allow(unsafe_code, reason = "the dynamic loader's functions")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -103,7 +103,7 @@ fn look() -> Option<Answer> {
     Some(unsafe { std::mem::transmute::<*mut libc::c_void, Answer>(found) })
 }
 
-/// Tells the user something, on standard error: the libraries have nobody else to tell.
+/// Prints a message on stderr, the only way for the libraries to reach the user.
 pub fn say(lines: impl IntoIterator<Item = String>) {
     for line in lines {
         // A closed standard error is no reason to disturb the program.

@@ -1,4 +1,4 @@
-//! The caller's texts: C strings and pieces of memory, trusted to be readable and nothing else.
+//! The caller's strings: C strings and byte ranges, trusted only to be readable.
 #![allow(unsafe_code, reason = "the caller's pointers")]
 
 use std::ffi::{CStr, c_char};

@@ -1,7 +1,7 @@
-//! The life of a collector in the background: started apart from the terminal, found again by its pid file, stopped.
+//! Collectors in the background: started detached from the terminal, found by their pid file, stopped.
 //!
 //! A pid file holds the process id, when that process started and in which boot, so that a later process of the same id is never taken for
-//! it. One whose process is gone was left by a collector that was killed: whoever finds it says so and removes it.
+//! it. If the process is gone, its collector was killed: the next command reports the stale file and removes it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write};
@@ -35,13 +35,13 @@ impl PidFile {
         if given.is_some() && path.exists() {
             match Named::read(&path)? {
                 Some(other) if other.is_elsewhere(&own) => bail!(
-                    "{}: process {} of host {} is at work there; stop it there or name another --pid-file",
+                    "{}: process {} of host {} samples here; stop it on that host, or choose another --pid-file",
                     path.display(),
                     other.pid,
                     other.host
                 ),
                 Some(other) if other.pid != own.pid && other.is_alive(&own) => bail!(
-                    "{}: process {} is at work there; stop it with `weft collect --stop`",
+                    "{}: process {} already samples here; stop it with `weft collect --stop`",
                     path.display(),
                     other.pid
                 ),
@@ -98,7 +98,7 @@ impl Named {
         };
         match named() {
             Some(named) => Ok(Some(named)),
-            None => bail!("{} is no pid file of weft collect; name another one", path.display()),
+            None => bail!("{} is not a pid file of weft collect; choose another file", path.display()),
         }
     }
 
@@ -112,11 +112,7 @@ impl Named {
     }
 
     fn obituary(&self, path: &Path) -> String {
-        format!(
-            "process {}, which sampled here, was killed; its pid file {} is stale and removed",
-            self.pid,
-            path.display()
-        )
+        format!("the collector {} was killed; removed its stale pid file {}", self.pid, path.display())
     }
 }
 
@@ -149,19 +145,19 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
     };
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
-        BufReader::new(out).read_line(&mut line).context("cannot hear from the collector")?;
+        BufReader::new(out).read_line(&mut line).context("cannot read from the collector")?;
     }
     if line.is_empty() {
         let status = child.wait().context("cannot wait for the collector")?;
         writeln!(std::io::stderr(), "weft: {}", logged().trim_start_matches("weft: ").trim())?;
         return Ok(ExitCode::from(status.code().unwrap_or(1).clamp(1, 255) as u8));
     }
-    // What it said while it started, nobody else shows.
+    // Only this shows what it printed while it started.
     write!(std::io::stderr(), "{}", logged())?;
     if args.json {
         std::io::stdout().write_all(line.as_bytes())?;
     } else if !args.quiet {
-        let status: serde_json::Value = serde_json::from_str(&line).context("the collector said something else")?;
+        let status: serde_json::Value = serde_json::from_str(&line).context("the collector did not start properly")?;
         let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         writeln!(
             std::io::stderr(),
@@ -192,7 +188,7 @@ pub(super) fn stop(args: &CollectArgs, options: &CollectOptions) -> anyhow::Resu
         let named = match Named::read(&file) {
             Ok(Some(named)) => named,
             Ok(None) => continue,
-            // One that the user names is an error, one that lies about is not ours.
+            // A file that the user names is an error; any other stray file is not ours.
             Err(error) if args.pid_file.is_some() => return Err(error),
             Err(_) => continue,
         };
@@ -224,7 +220,7 @@ pub(super) fn stop(args: &CollectArgs, options: &CollectOptions) -> anyhow::Resu
     if killed > 0 {
         return Ok(ExitCode::from(KILLED));
     }
-    writeln!(std::io::stderr(), "weft: no collector of this host is at work there")?;
+    writeln!(std::io::stderr(), "weft: no collector of this host is running there")?;
     Ok(ExitCode::FAILURE)
 }
 

@@ -1,4 +1,4 @@
-//! What `weft collect` is asked for: by its options, and where they are silent by the variables that Tracekit's collector took.
+//! The settings of `weft collect`: from its options, or else from the variables of Tracekit's collector.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use weftline_format::secrets::Arguments;
 use crate::args::{CollectArgs, parse_interval};
 use crate::rundir;
 
-/// Time from sample to sample when nobody says anything.
+/// The default time between samples.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Variables and what each says.
@@ -21,10 +21,10 @@ pub(crate) const VARIABLES: [(&str, &str); 10] = [
     ("STAGE", "The stage of a workflow (`--stage`)."),
     ("VM_IP", "The host to measure the round trip to (`--peer`)."),
     ("PROC_INTERVAL_MS", "Time between samples in milliseconds (`--interval`)."),
-    ("PROC_MATCH", "Follow processes whose name or command line matches this pattern (`--match`)."),
+    ("PROC_MATCH", "Follow processes with a name or command line that matches this pattern (`--match`)."),
     ("PROC_PID_DIR", "Follow processes that files in this directory name (`--pid-dir`)."),
-    ("PROC_SAMPLING", "0: follow no process for which only variables ask."),
-    ("PROC_REFRESH", "0: follow only processes that are there at the start."),
+    ("PROC_SAMPLING", "0: ignore `PROC_MATCH` and `PROC_PID_DIR`."),
+    ("PROC_REFRESH", "0: follow only processes that exist at the start."),
     ("STOP_ALL", "1: `--stop` stops the collectors of all runs in `weft-runs`, as `--all` does."),
 ];
 
@@ -90,7 +90,7 @@ pub(super) fn of(args: &CollectArgs, variable: &dyn Fn(&str) -> Option<String>) 
     }
     let run_id = args.run_id.clone().or_else(|| variable("RUN_ID"));
     if let Some(id) = run_id.as_deref().filter(|id| id.contains('/') || id.starts_with('.')) {
-        return Err(format!("the run id '{id}' is no name for a directory"));
+        return Err(format!("the run id '{id}' cannot be a directory name"));
     }
     Ok(CollectOptions {
         output: args.output.clone(),

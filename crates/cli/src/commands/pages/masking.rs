@@ -1,10 +1,10 @@
-//! `docs/masking.md`: what is replaced in command lines before they are kept, from the lists that do it, with examples that it was just done to.
+//! `docs/masking.md`: what is masked in command lines, from the masking code's own lists, with examples masked by that code.
 
 use std::fmt::Write as _;
 
 use weftline_format::secrets::{MASK, MYSQL, NAMES, OPTIONS, masked};
 
-/// Command lines with a secret in each, and what shows the limits. Words are separated by single spaces, but for the script of `sh -c`, which is one.
+/// Command lines with a secret, and some that show the limits. Words are separated by single spaces, except the script of `sh -c`, which is one word.
 const EXAMPLES: [&[&str]; 12] = [
     &["train.py", "--db-password", "hunter2", "--epochs", "3"],
     &["train.py", "--auth-token=hunter2", "--lr=0.1"],
@@ -25,24 +25,24 @@ const EXAMPLES: [&[&str]; 12] = [
 pub(super) fn document(generated: &str) -> String {
     let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let mut out = format!(
-        "# What is masked in command lines\n\n{generated}Command lines are kept in `run.json`, in `run.d/*.json`, in trace files and in samples. Before any of these is \
-         written, what looks like a secret is replaced by `{MASK}`, whatever its length: nothing can bring it back. The environment is never kept. See [security.md](security.md).\n\n"
+        "# What is masked in command lines\n\n{generated}`run.json`, `run.d/*.json`, trace files and samples hold command lines. Before any of these is \
+         written, `{MASK}` replaces what looks like a secret, whatever its length; it cannot be recovered. The environment is never kept. See [security.md](security.md).\n\n"
     );
     let _ = writeln!(out, "| masked | where |\n|---|---|");
     let rows = [
         (
-            "the next word, or what is joined by `=`",
-            format!("options whose names end in {}; `_` counts as `-`, capitals as small letters", list(&OPTIONS)),
+            "the next word, or the value after `=`",
+            format!("options with a name that ends in {}; `_` counts as `-`, and case is ignored", list(&OPTIONS)),
         ),
         (
             "the value of `NAME=value`",
-            format!("names that end in {}, also behind an option (`--env=NAME=value`)", list(&NAMES)),
+            format!("names that end in {}, also after an option (`--env=NAME=value`)", list(&NAMES)),
         ),
-        ("user and password of an address", "`scheme://user:password@host` anywhere in a word".to_owned()),
-        ("what is joined to `-p`", format!("programs whose names begin with {}", list(&MYSQL))),
-        ("what follows `-u`, `--user`, `-U`, `--proxy-user`", "`curl`".to_owned()),
+        ("user and password of a URL", "`scheme://user:password@host` anywhere in a word".to_owned()),
+        ("the rest of a word after `-p`", format!("programs with a name that begins with {}", list(&MYSQL))),
+        ("the value of `-u`, `--user`, `-U`, `--proxy-user`", "`curl`".to_owned()),
         (
-            "what follows `Authorization:`, or a header whose name ends as above",
+            "the rest after `Authorization:`, or after a header with a name that ends as above",
             "anywhere in a word with spaces".to_owned(),
         ),
     ];
@@ -51,7 +51,7 @@ pub(super) fn document(generated: &str) -> String {
     }
     let _ = writeln!(
         out,
-        "\nA word with spaces in it, such as the script of `sh -c`, is looked at part by part.\n\n## Examples\n\n| given | kept |\n|---|---|"
+        "\nA word with spaces in it, such as the script of `sh -c`, is split at the spaces and checked part by part.\n\n## Examples\n\n| given | kept |\n|---|---|"
     );
     for words in EXAMPLES {
         let kept = masked(words.iter().map(|word| (*word).to_owned()));
@@ -59,7 +59,7 @@ pub(super) fn document(generated: &str) -> String {
     }
     let _ = writeln!(
         out,
-        "\nA secret in any other place stays: a password that is an argument by itself, one in the name of a file, one that a program writes into an annotation. Look at a run \
+        "\nSecrets in other places are kept: a password as an argument of its own, in the name of a file, or in an annotation of the program. Look at a run \
          before you give it away."
     );
     out

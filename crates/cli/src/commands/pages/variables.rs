@@ -1,6 +1,6 @@
 //! `docs/env.md`: every environment variable that Weftline reads or sets.
 //!
-//! Names come from the code that reads them wherever that is part of the command. Those of builds, tests and the Python package are written here;
+//! Names come from the code that reads them if that code is part of the command. Those of builds, tests and the Python package are written here;
 //! `cargo xtask tidy` finds a variable that the sources read and this document lacks.
 
 use std::fmt::Write as _;
@@ -34,18 +34,18 @@ fn row(names: impl IntoIterator<Item = &'static str>, who: &'static str, meaning
 
 /// The document.
 pub(super) fn document(generated: &str) -> String {
-    let mut out = format!("# Environment variables\n\n{generated}None needs to be set to use `weft run`.\n");
+    let mut out = format!("# Environment variables\n\n{generated}`weft run` needs none of them.\n");
     let groups = [
-        ("Set by Weftline", "For the programs that it starts. Do not set these yourself.", set()),
-        ("Read by `weft` and the Python package", "Where an option says the same, the option wins.", read()),
+        ("Set by Weftline", "Weftline sets these for the programs that it starts. Do not set them yourself.", set()),
+        ("Read by `weft` and the Python package", "An option with the same meaning takes precedence.", read()),
         (
             "Ranks and jobs",
-            "Set by launchers and resource managers. `weft` and the recorder in the program read them, to tell processes of a parallel job apart.",
+            "Launchers and resource managers set these. `weft` and the recorder in the program read them to identify the ranks of a parallel job.",
             jobs(),
         ),
         (
             "Tracekit's variables",
-            "`weft collect` takes them where no option says otherwise. See [collect.md](collect.md).",
+            "`weft collect` uses them if the option is not given. See [collect.md](collect.md).",
             options::VARIABLES.iter().map(|(name, meaning)| row([*name], "`weft collect`", *meaning)).collect(),
         ),
     ];
@@ -56,7 +56,7 @@ pub(super) fn document(generated: &str) -> String {
     table(
         &mut out,
         "Builds and tests",
-        "For those who build Weftline. cargo's own variables work as everywhere.",
+        "For people who build Weftline. cargo's own variables work as usual.",
         &development(),
     );
     out
@@ -77,21 +77,13 @@ fn set() -> Vec<Row> {
             "`weft run`, `weft env`",
             "Directory of the shared memory that the program records into. Without it the library does nothing.",
         ),
-        row(["LD_PRELOAD"], "`weft run`, `weft env`", "Our library is added behind what is there already."),
-        row(
-            ["WEFT_SESSION"],
-            "`weftline.start()`",
-            "The run that Python processes which this one starts record into as well.",
-        ),
-        row(
-            [CCACHE_FILES],
-            "`weft weave`",
-            "Extended: tells ccache that the plugin and the rules are part of what is compiled.",
-        ),
+        row(["LD_PRELOAD"], "`weft run`, `weft env`", "Our library is appended to an existing value."),
+        row(["WEFT_SESSION"], "`weftline.start()`", "The run, so that Python child processes record into it too."),
+        row([CCACHE_FILES], "`weft weave`", "Extended, so that ccache also hashes the plugin and the rules."),
         row(
             [INSTANCE_VARIABLE],
-            "stand-ins of PerfFlowAspect",
-            "The instance path, for child processes, which add their own job to it.",
+            "drop-ins for PerfFlowAspect",
+            "The instance path for child processes, which add their own job to it.",
         ),
     ]
 }
@@ -106,33 +98,33 @@ fn read() -> Vec<Row> {
         row(
             [SQL_VARIABLE],
             "`weft query` and Python",
-            "The program `weft-sql`, instead of the one with `weft` or on the PATH.",
+            "The program `weft-sql`, instead of the one beside `weft` or on the PATH.",
         ),
         row(
             [AUTO_VARIABLE],
             "Python",
-            "`0`: torch's data loaders are not recorded unless the program asks for it; what `weft run --no-auto` sets.",
+            "`0`: do not record torch's data loaders unless the program asks for it. `weft run --no-auto` sets it.",
         ),
         row(
             PLACE_VARIABLES,
             "`weft`",
-            "Where shared memory goes that is to lie on a disk (`--arenas`) when the run directory is on a network file system; after them /tmp and /dev/shm.",
+            "Where shared memory goes if it is on a disk (`--arenas`) and the run directory is on a network file system; after them /tmp and /dev/shm are tried.",
         ),
         row(
             CACHE_VARIABLES,
             "`weft`, Python",
-            "Where the index of traces goes whose directory cannot be written: `weftline/index` in the first, or in `.cache` of the second. \
+            "Where the index goes if the traces' directory cannot be written: `weftline/index` in the first, or in `.cache` of the second. \
              `weft weave --setup` builds there too.",
         ),
         row(
             [PLUGINS_VARIABLE],
             "`weft weave`",
-            "A directory with the weaver's plugins, `<major of LLVM>/libweft_weave.so`; looked into first, and `--setup` builds into it.",
+            "A directory with the weaver's plugins, `<major of LLVM>/libweft_weave.so`; searched first, and `--setup` builds into it.",
         ),
         row(
             DATA_VARIABLES,
             "`weft weave`",
-            "Where plugins go that a user builds who may not write into the installation: `weftline/weave` in the first, or in `.local/share` of the second.",
+            "Where a user's plugins go if the installation cannot be written: `weftline/weave` in the first, or in `.local/share` of the second.",
         ),
         row(
             CONFIG_VARIABLES,
@@ -144,13 +136,13 @@ fn read() -> Vec<Row> {
             "`weft`",
             "The default of an option, here `--sample` of `weft run`: WEFT, verb and long option in capitals, with underscores. See [config.md](config.md).",
         ),
-        row(COLOR_VARIABLES, "`weft`", "The usual conventions for colour; `--color` overrules them."),
+        row(COLOR_VARIABLES, "`weft`", "The usual conventions for colour; `--color` overrides them."),
         row(
             ["PATH"],
             "`weft`",
-            "Where programs are found, as by a shell: the traced one, `weft-sql`, clang, nvidia-smi.",
+            "Where to find programs, as in a shell: the traced one, `weft-sql`, clang, nvidia-smi.",
         ),
-        row(["LD_LIBRARY_PATH"], "`weft weave`", "Where the compiler's libLLVM is looked for, as by the loader."),
+        row(["LD_LIBRARY_PATH"], "`weft weave`", "Where to find the compiler's libLLVM, as the loader does."),
     ]
 }
 
@@ -159,27 +151,27 @@ fn jobs() -> Vec<Row> {
         row(
             rank_variables(),
             "`weft`, the program",
-            "Rank, number of ranks and rank on the node: torchrun, Open MPI, MPICH, Flux, LSF, Slurm, PMIx. The first of these that says its rank counts.",
+            "Rank, number of ranks and rank on the node: torchrun, Open MPI, MPICH, Flux, LSF, Slurm, PMIx. The first of these that sets a rank counts.",
         ),
         row(JOB_ID_VARIABLES.iter().copied(), "`weft`, the program", "The job. The first one that is set counts."),
         row(NODE_ID_VARIABLES.iter().copied(), "`weft`, the program", "The node within the job."),
         row(
             JOB_VARIABLES.into_iter().flatten(),
-            "stand-ins of PerfFlowAspect",
+            "drop-ins for PerfFlowAspect",
             format!(
-                "What `{INSTANCE_VARIABLE}` is made of: job and broker of Flux, job and step of Slurm, job and process of LSF."
+                "The parts of `{INSTANCE_VARIABLE}`: job and broker of Flux, job and step of Slurm, job and process of LSF."
             ),
         ),
     ]
 }
 
-/// Tables of their own: DFTracer's variables have defaults, and keys in its YAML file.
+/// The drop-ins have tables of their own: DFTracer's variables have defaults, and keys in its YAML file.
 fn drop_ins(out: &mut String) {
     let _ = writeln!(
         out,
-        "\n## Stand-ins of DFTracer\n\nThe modules and libraries that stand in for DFTracer's read its variables ([annotate.md](annotate.md)). Under `weft run` only \
+        "\n## Drop-ins for DFTracer\n\nThe drop-in modules and libraries read DFTracer's variables ([annotate.md](annotate.md)). Under `weft run` only \
          `DFTRACER_ENABLE=0` counts: it leaves out the program's annotations. Switches take 1, true, yes, on and 0, false, no, off.\n\n\
-         | variable | without it | YAML key | effect |\n|---|---|---|---|"
+         | variable | default | YAML key | effect |\n|---|---|---|---|"
     );
     for variable in dftracer::VARIABLES {
         let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
@@ -189,8 +181,8 @@ fn drop_ins(out: &mut String) {
     }
     let _ = writeln!(
         out,
-        "\n## Stand-ins of PerfFlowAspect\n\n`{OPTIONS_VARIABLE}` holds pairs of key and value, separated by colons: `log-event=Compact:log-dir=traces`. What is not \
-         understood is named on stderr. See [annotate.md](annotate.md) and [weave.md](weave.md).\n\n| key | values | without it | effect |\n|---|---|---|---|"
+        "\n## Drop-ins for PerfFlowAspect\n\n`{OPTIONS_VARIABLE}` holds pairs of key and value, separated by colons: `log-event=Compact:log-dir=traces`. Invalid pairs \
+         are reported on stderr. See [annotate.md](annotate.md) and [weave.md](weave.md).\n\n| key | values | default | effect |\n|---|---|---|---|"
     );
     for (key, values, default, effect) in KEYS {
         let _ = writeln!(out, "| `{key}` | {values} | `{default}` | {effect} |");
@@ -203,13 +195,13 @@ fn development() -> Vec<Row> {
         row(
             ["WEFT_TORCH_PYTHON"],
             "tests of the Python package",
-            "A Python with torch and the package: data loaders are tested with torch itself.",
+            "A Python with torch and the package, to test data loaders with torch itself.",
         ),
-        row(["DEBIAN_MIRROR"], "`make check-dist`", "Where Debian 11 comes from, instead of the usual place."),
+        row(["DEBIAN_MIRROR"], "`make check-dist`", "The mirror for Debian 11, instead of the default one."),
         row(
             ["KERNEL"],
             "`tools/build.sh`, `make build`",
-            "`no` builds a `weft` without `--kernel`, which else is built where clang is.",
+            "`no` builds a `weft` without `--kernel`; by default it is included if clang is installed.",
         ),
         row(
             ["WEFT_CLANG"],
@@ -219,16 +211,20 @@ fn development() -> Vec<Row> {
         row(
             ["WEFT_LLVM_CONFIG", "LLVM_CONFIG"],
             "`weave/`, `make weave`",
-            "The `llvm-config` of the LLVM to build the weaver for: the first for one build, the second in addition to those of Debian.",
+            "The `llvm-config` of the LLVM to build the weaver for: the first selects one build, the second adds one to those of Debian.",
         ),
         row(
             ["CARGO", "CARGO_TARGET_DIR"],
             "`make`, tools, tests",
-            "cargo, and where everything is built; `target` if not set.",
+            "The cargo command, and the build directory; `target` if not set.",
         ),
         row(["PYTHON"], "`make`, `examples/demo.sh`, tools", "The Python interpreter; `python3` if not set."),
-        row(["PYENV_ROOT"], "`make wheels`", "Where more Pythons are, to try the wheels with."),
-        row(["WEFT", "WEFT_DEMO_DIR"], "`examples/demo.sh`", "The command to show, and where the demo writes."),
+        row(["PYENV_ROOT"], "`make wheels`", "Where to find more Pythons to test the wheels with."),
+        row(
+            ["WEFT", "WEFT_DEMO_DIR"],
+            "`examples/demo.sh`",
+            "The `weft` to use, and the directory that the demo writes to.",
+        ),
         row(["WEFT_BIN"], "tests", "The `weft` under test; if not set, tests build the product."),
         row(["WEFT_VENV", "WEFT_PACKAGE"], "tests", "Python environments with what tests need, and with our package."),
         row(["WEFT_TEST_DIR"], "tests", "Where tests put programs and runs; `/var/tmp/weft-testkit` if not set."),
@@ -236,22 +232,18 @@ fn development() -> Vec<Row> {
         row(
             ["WEFT_MUTATE_SECONDS"],
             "tests",
-            "How long mutated run directories are given to each verb that reads one, 60 by default.",
+            "How long each reading verb is tested with mutated run directories, 60 by default.",
         ),
-        row(["WEFT_SOAK_KILLS"], "`make soak`", "How many kills, 2,000 by default; 50 take about a minute."),
-        row(["WEFT_TEST_UNPRIVILEGED"], "tests", "Set by a test for itself, run again without privileges."),
+        row(["WEFT_SOAK_KILLS"], "`make soak`", "The number of kills, 2,000 by default; 50 take about a minute."),
+        row(["WEFT_TEST_UNPRIVILEGED"], "tests", "Set by a test that runs itself again without privileges."),
         row(["WEFT_WEAVE_MAJORS"], "tests of `weave/`", "Majors of LLVM to test, set by `tools/weave.sh`."),
         row(
             ["WEFT_WRITE_GOLDEN"],
             "tests of `crates/analysis`",
-            "Writes the expected findings anew instead of comparing them.",
+            "Writes the expected findings instead of comparing them.",
         ),
-        row(
-            ["PREFIX", "DESTDIR"],
-            "`make install`",
-            "Where to install, and a directory in front of that for packagers.",
-        ),
-        row(["RECORDS_ONLY"], "`crates/format/examples/quick_speed.rs`", "Measures the scan alone."),
+        row(["PREFIX", "DESTDIR"], "`make install`", "Where to install, and a staging directory for packagers."),
+        row(["RECORDS_ONLY"], "`crates/format/examples/quick_speed.rs`", "Measures only the scan."),
     ]
 }
 

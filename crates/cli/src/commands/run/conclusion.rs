@@ -1,4 +1,4 @@
-//! The end of `weft run`: what the run holds and what the rules say of it.
+//! The end of `weft run`: the summary of the run and its findings.
 
 use std::io::Write;
 use std::path::Path;
@@ -27,7 +27,7 @@ const LONG_NS: u64 = 1_000_000_000;
 /// … and it takes at least this long.
 const SHORT_NS: u64 = 100_000_000;
 
-/// What is said of a run that has just ended.
+/// The verdict on a run that has just ended.
 enum Judgement {
     Judged(Box<Verdict>),
     /// Why nothing is.
@@ -41,7 +41,7 @@ fn cost_ns(events: u64, processors: usize) -> u64 {
     events.saturating_mul(EVENT_NS) / processors.max(1) as u64
 }
 
-/// Whether somebody who waited so long for the program waits so much longer for a verdict.
+/// Whether the verdict takes little time compared with the program.
 fn is_worth(cost_ns: u64, wall_ns: u64) -> bool {
     cost_ns <= (wall_ns / PATIENCE_PART).clamp(PATIENCE_NS, MOST_PATIENCE_NS)
 }
@@ -52,7 +52,7 @@ fn speaks(record: &SupervisorRecord) -> bool {
     record.wall_ns >= SHORT_NS && wall.is_some_and(|wall| wall.file_io + wall.waiting >= 0.5)
 }
 
-/// What the rules say of a run that has just ended, where that is soon known. The index that it takes stays, for the next question.
+/// The findings of a run that has just ended, if they can be computed quickly. The index that this builds stays for the next query.
 fn verdict(run: &Path, record: &SupervisorRecord) -> Judgement {
     let events: u64 = record.processes.iter().map(|process| process.events).sum();
     if events == 0 || record.state == State::Open || record.wall_ns < LONG_NS && !speaks(record) {
@@ -61,7 +61,7 @@ fn verdict(run: &Path, record: &SupervisorRecord) -> Judgement {
     let cost = cost_ns(events, std::thread::available_parallelism().map_or(1, usize::from));
     if !is_worth(cost, record.wall_ns) {
         let took = terminal::time(cost);
-        return Judgement::Unjudged(format!("none yet: that takes about {took}; `weft report` judges it"));
+        return Judgement::Unjudged(format!("not yet: it takes about {took}; run `weft report`"));
     }
     let options = OpenOptions { progress: Arc::new(Bar::default()), ..OpenOptions::default() };
     let judged = Run::open(&[run.to_owned()], &options)
@@ -125,7 +125,7 @@ mod tests {
             (1_000_000, 2, 2, true),
             (2_000_000, 2, 2, true),
             (3_000_000, 2, 2, false),
-            // More processors, or somebody who has waited for long.
+            // More processors, or a long run.
             (3_000_000, 4, 2, true),
             (3_000_000, 2, 200, true),
             (25_000_000, 2, 3_600, true),

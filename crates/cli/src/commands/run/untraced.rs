@@ -1,4 +1,4 @@
-//! A program that runs though it cannot be traced: what is written down of it, so that nobody takes the run for a whole one.
+//! Records that a program ran untraced, so that the run is not taken for a complete one.
 
 use std::path::PathBuf;
 use std::process::Child;
@@ -13,7 +13,7 @@ use crate::args::RunArgs;
 use crate::rundir;
 use crate::signals::{self, ChildState};
 
-/// Trouble of our own, because of which the program runs without being traced.
+/// A failure of Weftline that makes the program run untraced.
 #[derive(Default)]
 pub(super) struct Untraced {
     /// Where it can be written down.
@@ -22,9 +22,9 @@ pub(super) struct Untraced {
 }
 
 impl Untraced {
-    /// Removes what was made so far, and writes down at once that this run is not whole, in case nobody is there at the end.
+    /// Removes what was made so far, and records at once that this run is incomplete, in case this process is killed before the end.
     pub(super) fn begin(run: PathBuf, why: String) -> Untraced {
-        // Whatever stands in the way of either stood in the way of tracing and is being told.
+        // An error here has the same cause as the failure of tracing, which is reported.
         let _ = weftline_drain::recover(&run, &RecoverOptions::default());
         let record =
             SupervisorRecord { started_ns: rundir::now_ns(), failure: Some(why.clone()), ..Own::read().record(0) };

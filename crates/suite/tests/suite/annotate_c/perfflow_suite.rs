@@ -1,4 +1,4 @@
-//! What PerfFlowAspect's own tests of woven programs ask, in the same steps: run, find the file, append ` {}]`, ask jq.
+//! The checks of PerfFlowAspect's own tests of woven programs, in the same steps: run, find the file, append ` {}]`, check with jq.
 //!
 //! Cases and steps are in `compat/tests/perfflow_suite`, which the tests of the Python module share.
 

@@ -1,4 +1,4 @@
-//! `weft.h` and `weft.hpp`: what programs say is in the trace as they said it, under `weft run` and when they record themselves.
+//! `weft.h` and `weft.hpp`: annotations are in the trace as the program made them, with and without `weft run`.
 
 use std::path::{Path, PathBuf};
 

@@ -80,7 +80,9 @@ fn a_killed_daemon_leaves_a_stale_pid_file() {
     }
     // This process is alive, so its file is kept and nothing is begun.
     let alive = format!("{}\n{start}\n{host}\n{boot}", std::process::id());
-    for (text, words) in [(alive.as_str(), "is at work there"), ("dear diary\n", "is no pid file of weft collect")] {
+    for (text, words) in
+        [(alive.as_str(), "already samples here"), ("dear diary\n", "is not a pid file of weft collect")]
+    {
         fs::write(&own, text).expect("written");
         let fresh = scratch.join("fresh");
         let outcome = job(&scratch, &["--duration", "200ms", named[0], named[1]], Some(&fresh)).run();

@@ -1,6 +1,6 @@
 //! Programs that attack the shared memory they record into. `weft run` neither crashes nor hangs nor takes all memory; it returns the program's
-//! status, writes nothing outside the run, and does not call a trace complete of which a part is gone. That holds for the user's own programs, and
-//! for those of another user in root's shared run, who moreover see nothing that is not theirs.
+//! status, writes nothing outside the run, and never calls an incomplete trace complete. That holds for the user's own programs, and
+//! for those of another user in root's shared run, which also cannot read others' records.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Changes to an index, sealed with right sums: what a reader believes once it has compared them.
+//! Changes to an index with valid checksums, which a reader accepts at first.
 
 use std::io::Write as _;
 use std::path::Path;

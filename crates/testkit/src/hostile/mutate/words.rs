@@ -1,4 +1,4 @@
-//! Changes to shared memory: a word where a field lies becomes another one.
+//! Changes to shared memory: replaces the word of a field.
 
 use std::fs::File;
 use std::mem::offset_of;
