@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs DFTracer's own black-box tests against Weftline's stand-in: run_dftracer.py --work DIR --venv VENV   (`make conformance`)
+"""Runs DFTracer's own black-box tests against Weftline's drop-in: run_dftracer.py --work DIR --venv VENV   (`make conformance`)
 
 The tests are those of its source distribution on PyPI, as they are written there: its test/CMakeLists.txt and its scripts that count lines and ask jq. Left
 out are those of its inner classes (test/unit) and of its analysis (test/dfanalyzer), which link its own sources.
