@@ -158,7 +158,7 @@ impl GroupBy {
             }
         }
         if parts.contains(&Part::File) {
-            // The file tells its class.
+            // The file determines its class.
             parts.retain(|part| *part != Part::FileClass);
         }
         let streamed = run.index().is_empty();
