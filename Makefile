@@ -18,7 +18,7 @@ build: ## build weft and the library it injects (target/release)
 	@command -v cc >/dev/null || tools/debian-packages.sh gcc libc6-dev
 	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh >/dev/null
 
-sql: ## build weft-sql too, which answers `weft query` (some minutes more: DataFusion)
+sql: ## build weft-sql, which executes `weft query` (takes some minutes more: DataFusion)
 	@CARGO_TARGET_DIR=$(TARGET) tools/build.sh --sql-only >/dev/null
 
 kernel: ## build weft with --kernel; installs clang, which compiles the tracepoints
@@ -45,17 +45,17 @@ TESTS = WEFT_BIN=$(WEFT) WEFT_VENV=$(TARGET)/venv WEFT_PACKAGE=$(TARGET)/venv-pa
 test-weave test-rust test-live test-python test-weekly: test-%:
 	@$(TESTS) $*
 
-test-golden: ## compare reports, SQL and Python with a plain loop over the golden traces of ../shared/golden (GOLDEN_ARGS=DIRECTORY for others, --without-golden where they may be missing)
+test-golden: ## compare reports, SQL and Python with the reference analysis over the golden traces of ../shared/golden (GOLDEN_ARGS=DIRECTORY for others, --without-golden if they may be missing)
 	@$(TESTS) golden -- $(GOLDEN_ARGS)
 
-soak: build ## kill programs and supervisors at random moments, attack what is left, and count what is missing (WEFT_SOAK_KILLS=50: a minute)
+soak: build ## kill programs and supervisors at random moments, attack the remaining files, and count missing events (WEFT_SOAK_KILLS=50: a minute)
 	@WEFT_BIN=$(WEFT) CARGO_TARGET_DIR=$(TARGET) tools/soak.sh $(SOAK_ARGS)
 
-weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, a soak
+weekly: ## run tests that take long and seldom fail: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, a soak test
 	@tools/weekly.sh $(WEEKLY_ARGS)
 
-# The tests are fetched from PyPI; the environment is made anew, so that nothing but the stand-in is in it.
-conformance: ## run DFTracer's own black-box tests against the stand-in; docs/compat.md has what differs
+# The tests are fetched from PyPI; the environment is made again each time, so that it holds only the drop-in.
+conformance: ## run DFTracer's own black-box tests against the drop-in; docs/compat.md lists what differs
 	@tools/debian-packages.sh g++ cmake jq python3-venv
 	@rm -rf $(TARGET)/conformance/venv
 	@CARGO_TARGET_DIR=$(TARGET) tools/python-package.sh $(TARGET)/conformance/venv tools/conformance/requirements.txt

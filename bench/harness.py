@@ -1,4 +1,4 @@
-"""What the command of every benchmark has: its options, words on the way, the metadata above its table, and its exit status."""
+"""The common part of all benchmark commands: options, progress messages, the properties of the machine above the table, and the exit status."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Runs a command and says what it cost. CPU time only: wall time means nothing on a machine that others use too."""
+"""Runs a command and measures its cost. CPU time only: wall time means nothing on a machine that others use too."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""From numbers to the one table that is printed and committed, with each bar and whether it was reached."""
+"""Makes the table that is printed and committed, with each bar and whether it was reached."""
 
 import json
 import os

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds what users get, into cargo's target directory: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]] [--packages]
+# Builds the product into cargo's target directory: tools/build.sh [--python] [--sql] [--sql-only] [--target TRIPLE[.GLIBC]] [--packages]
 #
-# The one place that knows the packages, their profiles and when `--kernel` is in; prints the directory with the products. With --target zig links
+# Only this script knows the packages, their profiles and when to include `--kernel`. It prints the directory with the products. With --target, zig links
 # against that glibc (cargo-zigbuild must be on the PATH). --python adds the module `weftline._analysis`, --sql the program weft-sql. --packages builds
-# nothing and prints the packages and features as options of cargo.
+# nothing and prints the packages and features as cargo options.
 set -eu
 cd "$(dirname "$0")/.."
 

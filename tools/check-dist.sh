@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tries the archive of tools/dist.sh in Debian 11, by root: tools/check-dist.sh DIR
+# Tests the archive of tools/dist.sh in a Debian 11 chroot, as root: tools/check-dist.sh DIR
 #
-# DIR holds the archive, and the system in DIR/bullseye, which is made once. What is run there is all that the archive promises: programs, their libraries,
+# DIR holds the archive; the chroot DIR/bullseye is made once. The test runs everything in the archive: programs, their libraries,
 # and a C program that is compiled against them.
 set -eu
 directory=$(realpath "$1")
@@ -12,7 +12,7 @@ archive=
 for archive in "$directory"/weftline-*.tar.gz; do :; done
 (cd "$directory" && sha256sum --check --quiet "$(basename "$archive").sha256")
 
-# The mark is made last: a half-made system is not taken for one.
+# The mark is written last, so that an incomplete chroot is made again.
 if [ ! -f "$root/.complete" ]; then
     rm -rf "$root"
     debootstrap --variant=minbase --include=gcc,libc6-dev,pkg-config bullseye "$root" "$mirror" >"$directory/debootstrap.log" 2>&1 || {

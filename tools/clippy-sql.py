@@ -2,7 +2,7 @@
 """RUSTC_WORKSPACE_WRAPPER of .ci/run: lints crates/sql while it is compiled for its tests.
 
 `cargo clippy` checks all dependencies first, and nothing else that CI checks needs DataFusion's thirty crates: `make check-clippy` leaves the crate out.
-No shell script: a shell drops variables such as `CARGO_BIN_EXE_weft-sql`, whose names are none for it.
+No shell script: a shell drops variables such as `CARGO_BIN_EXE_weft-sql`, because their names are invalid in a shell.
 """
 
 import os

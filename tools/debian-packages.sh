@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes sure that Debian packages are installed: tools/debian-packages.sh NAME…
+# Installs missing Debian packages: tools/debian-packages.sh NAME…
 #
-# Quick when all are there. Needs root only when one is missing. On other systems it only says what is needed,
-# because the names differ there and the caller's next command will tell whether something is missing.
+# Quick if all are installed. Needs root only if one is missing. On other systems it does nothing,
+# because the names differ there and the caller's next command will show whether something is missing.
 set -eu
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

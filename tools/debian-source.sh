@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fetches and unpacks a Debian source package: tools/debian-source.sh NAME DIRECTORY
 #
-# The sources land in DIRECTORY/NAME. The machine's own package lists stay as they are: the lists of sources, which few machines
-# have, are kept in DIRECTORY/.apt. Does nothing when the sources are there.
+# The sources go to DIRECTORY/NAME. The machine's own package lists stay unchanged: the lists of sources, which few machines
+# have, are kept in DIRECTORY/.apt. Does nothing if the sources exist.
 set -eu
 name=$1
 mkdir -p "$2"

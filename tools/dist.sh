@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes an archive that runs from any directory on any x86-64 Linux with glibc 2.17: tools/dist.sh OUT
 #
-# It holds what `make install` and `make sql` install, and the licences of all that is linked in. The same commit gives the same list of files, in
-# the same order and with the same times. cargo-zigbuild and zig must be on the PATH (`make dist` sees to that).
+# It holds what `make install` and `make sql` install, and the licences of all linked crates. The same commit gives the same list of files, in
+# the same order and with the same times. cargo-zigbuild and zig must be on the PATH (`make dist` installs them).
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
@@ -11,7 +11,7 @@ triple=x86_64-unknown-linux-gnu
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 name=weftline-$version-x86_64-linux
 export KERNEL=must
-# One after the other: DataFusion turns on features of parquet (tokio, more codecs) that a weft built with it would carry, 1.4 MB.
+# Two builds: DataFusion enables features of parquet (tokio, more codecs) that would add 1.4 MB to a weft built with it.
 built=$(tools/build.sh --target $triple.2.17)
 tools/build.sh --sql-only --target $triple.2.17 >/dev/null
 

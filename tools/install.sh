@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs a built weft: tools/install.sh WEFT PREFIX
-# WEFT is the binary in cargo's target directory; the libraries lie beside it, headers come from this checkout. Ends with what the installation
-# holds and what adds the rest.
+# WEFT is the binary in cargo's target directory; the libraries are beside it, headers come from this checkout. At the end it lists the installed
+# parts and the commands that add the others.
 set -eu
 weft=$1
 prefix=$2
@@ -9,7 +9,7 @@ built=$(dirname "$weft")
 root=$(dirname "$0")/..
 capi=$root/crates/capi
 
-# Symbols are a quarter of a program's size and serve only those who build Weftline.
+# Symbols are a quarter of a program's size and are useful only to developers of Weftline.
 stripped() {
     install -D -m "$1" "$built/$2" "$prefix/$3"
     ! command -v strip >/dev/null || strip "$4" "$prefix/$3"

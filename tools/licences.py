@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints the licences of all crates that are linked into programs: tools/licences.py TRIPLE WORDS…
 
-WORDS choose packages and features, as for `cargo build`; `tools/build.sh --packages` prints them. `cargo tree` tells which crates cargo builds for
-them (`cargo metadata` would join in the features of the whole workspace), `cargo metadata` where their sources are. Each different text is printed
-once. Fails where a crate states no licence.
+WORDS choose packages and features, as for `cargo build`; `tools/build.sh --packages` prints them. `cargo tree` lists the crates that cargo builds for
+them (`cargo metadata` would unify the features of the whole workspace), `cargo metadata` says where their sources are. Each different text is printed
+once. Fails if a crate states no licence.
 """
 
 import importlib.metadata

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Python package of this checkout and the drop-ins, as users do, into a virtual environment: tools/python-package.sh DIR [REQUIREMENTS]
-# With them comes what their tests need, or the packages of another list. cargo's target directory is used, so that nothing is built twice.
+# It also installs what their tests need, or the packages of another list. It uses cargo's target directory, so that nothing is built twice.
 set -eu
 directory=$1
 requirements=$(realpath "${2:-$(dirname "$0")/requirements-package.txt}")

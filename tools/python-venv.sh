@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a virtual environment with the packages of a requirements file: tools/python-venv.sh DIR REQUIREMENTS
 #
-# Does nothing when DIR already holds exactly that file's packages. A half-made one is never taken for finished:
+# Does nothing if DIR already holds exactly that file's packages. An incomplete environment is made again, since
 # the copy of the requirements is written last.
 set -eu
 directory=$1

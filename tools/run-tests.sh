@@ -3,13 +3,13 @@
 #
 # weave   the weaver, a workspace of its own, with the clang of each major that WEFT_WEAVE_MAJORS names (one: the others are tested by `make weekly`)
 # rust    the workspace, without the live tests; arguments behind -- go to nextest
-# live    tests that judge real clocks and processes of this machine, one at a time
-# python  the Python package, the drop-ins, the tools that are written in Python, and the product against the plain loop of tools/oracle
-# golden  the product against that loop over the traces of ../shared/golden, which are not part of the tree; arguments behind -- go to it, first another directory
-# weekly  programs that are long to install; needs tools/setup-test-machine.sh --weekly, and runs only when it is named
+# live    tests that depend on the clocks and processes of this machine, one at a time
+# python  the Python package, the drop-ins, the tools that are written in Python, and the product against the reference analysis of tools/oracle
+# golden  the product against that analysis over the traces of ../shared/golden, which are not part of the tree; arguments after -- go to it, first another directory
+# weekly  programs that take long to install; needs tools/setup-test-machine.sh --weekly, and runs only if named
 #
 # WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh, WEFT_PACKAGE that of tools/python-package.sh. The order
-# above is needed: examples of the documents use the weaver's plugin, tests of the Python package and the loop the weft-sql that the stage rust builds.
+# above is required: examples of the documents use the weaver's plugin; tests of the Python package and tools/oracle use the weft-sql that the stage rust builds.
 set -eu
 cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make test\`}"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kills at random moments with attacks in between: tools/soak.sh [--update]   (`make soak`)
+# Soak test: kills processes at random moments and attacks the runs: tools/soak.sh [--update]   (`make soak`)
 #
-# WEFT_SOAK_KILLS says how many (2,000 if not set; 50 take about a minute). --update writes the table into docs/reliability.md, with the date.
+# WEFT_SOAK_KILLS sets the number of kills (2,000 by default; 50 take about a minute). --update writes the table into docs/reliability.md, with the date.
 set -eu
 cd "$(dirname "$0")/.."
 : "${WEFT_BIN:?set it to the built weft, or use \`make soak\`}"

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Stages with a table at the end: what each took, in wall and CPU time, beside its budget. Sourced by .ci/run and tools/weekly.sh.
+# Runs stages and prints a table at the end: wall and CPU time of each, beside its budget. Sourced by .ci/run and tools/weekly.sh.
 #
 #   stages_begin LOGS BUDGETS     where the output of each stage is kept, and a file with a line `NAME SECONDS` for each budget
 #   stage NAME COMMAND…           runs one; a failed stage does not hide the others
-#   stages_end                    prints the table; the status is 0 only when all passed
+#   stages_end                    prints the table; the status is 0 only if all passed
 #
-# Machines are shared and noisy: a stage over its budget is named, and fails nothing.
+# Machines are shared and noisy: a stage over its budget is listed, but does not fail.
 
 stages_begin() {
     stage_logs=$1

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Builds the weaver (weave/), one plugin for each major of LLVM: tools/weave.sh [--test] [--target DIR] [MAJOR…]
 #
-# Without majors it builds for every one whose llvm-config is installed. A plugin belongs to the clang of its major that is linked to the same
-# libLLVM; 14 is the oldest. They land in DIR/weave/MAJOR/libweft_weave.so, and beside it as libWeavePass.so, the name that
-# existing builds load. --test then runs the tests with all of them; with --test a major that was asked for must have its clang.
-# --majors prints those that are tested, which are the ones that Debian 12 has; --everyday the one that is tested with each change, Debian's `clang`.
+# Without majors it builds for every LLVM with an installed llvm-config. A plugin works only with the clang of its major that is linked to the same
+# libLLVM; 14 is the oldest. Plugins go to DIR/weave/MAJOR/libweft_weave.so, with a copy libWeavePass.so, the name that
+# existing builds load. --test then runs the tests with all of them; each requested major must then have its clang.
+# --majors prints the tested majors, which are those of Debian 12; --everyday the one that is tested with each change, Debian's `clang`.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 floor=14

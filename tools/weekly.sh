@@ -1,7 +1,7 @@
 #!/bin/bash
-# What is long and seldom breaks: tools/weekly.sh [--update]   (`make weekly`)
+# Runs tests that take long and seldom fail: tools/weekly.sh [--update]   (`make weekly`)
 #
-# Lints of weft-sql, all majors of LLVM, programs that are long to install (Java, Go, Firefox), the wheels in every Python there is, the relocatable tarball in a Debian 11 chroot,
+# Lints of weft-sql, all majors of LLVM, programs that take long to install (Java, Go, Firefox), the wheels in every Python on the machine, the relocatable tarball in a Debian 11 chroot,
 # DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, data loaders of torch itself, 2,000 kills at random moments. --update writes its tables
 # into docs/reliability.md, with the date.
 set -uo pipefail

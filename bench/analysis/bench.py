@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What an analysis costs: weft beside dftracer-utils, dfanalyzer, DuckDB and Polars. Use `make bench-analysis`.
+"""Measures the cost of an analysis: weft beside dftracer-utils, dfanalyzer, DuckDB and Polars. Use `make bench-analysis`.
 
 All tools read the same generated files. Rounds are interleaved: every measurement once, then all again; the tables have
 medians. Times are CPU times of the whole process tree, memory is that of its largest process. A tool that is missing or
-fails is a row that says so, and a tool whose answer is not the generator's is marked.
+fails gets a row that says so, and a tool with a wrong answer is marked.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Where the time of an analysis goes: instructions per event, counted by callgrind and put into groups of functions. `bench.py --profile`.
+"""Profiles an analysis: instructions per event, counted by callgrind and grouped by function. `bench.py --profile`.
 
 A function that no group names, such as a sort or a growing vector, counts where it is called from, in proportion to what each caller spent in it. Code that
 the compiler put into its caller counts as the caller's. One thread, so that two counts of the same run agree.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an annotation costs. Use `make bench-annotate`.
+"""Measures the cost of annotations. Use `make bench-annotate`.
 
 In Rust and C: spans beside those of LTTng-UST, Tracy, fastrace and puffin (recorders.py). In Python: weft beside DFTracer, PerfFlowAspect and
 VizTracer (frontends.py). Each program measures itself; runs are interleaved, and medians are compared.

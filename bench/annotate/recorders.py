@@ -1,6 +1,6 @@
 """The recorders of spans in compiled programs that are compared: how each program is built and made to record, and how many spans it then has.
 
-Every program measures its own loops in the same way (cost.h, spans/src/lib.rs). A recorder that is not on this machine is told by name.
+Every program measures its own loops in the same way (cost.h, spans/src/lib.rs). A recorder that is missing on this machine is reported by name.
 """
 
 import gzip

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What tracing costs: weft beside DFTracer and strace, on the same calls, in one table. Use `make bench-capture`.
+"""Measures the cost of tracing: weft beside DFTracer and strace, on the same calls, in one table. Use `make bench-capture`.
 
 What the first records of a process cost, and later ones, has a table of its own (laps.py). Repeats are interleaved (every
-tracer once, then all again), medians are compared, and all times are CPU times. The files that are read and written lie in
-memory (/dev/shm where it exists), the traces in the work directory.
+tracer once, then all again), medians are compared, and all times are CPU times. The files that are read and written are in
+memory (/dev/shm if it exists), the traces in the work directory.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""What a record costs on the first lap through an arena, and on later ones: a part of bench.py.
+"""Measures the cost of a record on the first lap through an arena and on later laps: a part of bench.py.
 
-A process writes its first records to memory that it has not touched before; each page of it costs a fault unless somebody made the pages present
-ahead. Later laps find them there. Laps of one process are compared with those of an untraced process in the same round. Where the product can choose
+A process writes its first records to memory that it has not touched before; each page of it costs a fault unless it was populated in
+advance. Later laps reuse the pages. Laps of one process are compared with those of an untraced process in the same round. Where the product can choose
 between memory and disk for its arenas, both are measured.
 """
 

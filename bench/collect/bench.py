@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What sampling costs: weft beside a minimal Python sampler that reads the same files. Use `make bench-collect`.
+"""Measures the cost of sampling: weft beside a minimal Python sampler that reads the same files. Use `make bench-collect`.
 
-The CPU share is that of a collector at work, in percent of one core: the time of all its threads, start and end left out. Accuracy is
+The CPU share is that of a running collector, in percent of one core: the time of all its threads, start and end left out. Accuracy is
 measured with one busy loop per core, beside a bare timerfd loop that runs at the same time.
 """
 

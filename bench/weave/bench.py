@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a woven call costs: `weft weave` beside -finstrument-functions of clang and gcc, in one table. Use `make bench-weave`.
+"""Measures the cost of woven calls: `weft weave` beside -finstrument-functions of clang and gcc, in one table. Use `make bench-weave`.
 
-All three tell the same recorder. The program measures itself (calls.c); runs are interleaved, medians are compared, and all
+All three call the same recorder. The program measures itself (calls.c); runs are interleaved, medians are compared, and all
 times are CPU times of the calling thread.
 """
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs DFTracer's own black-box tests against Weftline's stand-in: run_dftracer.py --work DIR --venv VENV   (`make conformance`)
+"""Runs DFTracer's own black-box tests against Weftline's drop-in: run_dftracer.py --work DIR --venv VENV   (`make conformance`)
 
-The tests are those of its source distribution on PyPI, as they are written there: its test/CMakeLists.txt and its scripts that count lines and ask jq. Left
-out are those of its inner classes (test/unit) and of its analysis (test/dfanalyzer), which link its own sources.
+The tests are those of its source distribution on PyPI, unchanged: its test/CMakeLists.txt and its scripts that count lines and run jq. Left
+out are those of its internal classes (test/unit) and of its analysis (test/dfanalyzer), which link its own sources.
 
 `deviations.toml` names the tests that are known to fail, with the reason; docs/compat.md has the same. A test that fails and is not named there, one
 that is named and passes, and one that is named and does not exist are errors.

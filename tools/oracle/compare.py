@@ -1,9 +1,9 @@
-"""Compares `weft report`, `weft query` and `weftline.open` with the plain loop of oracle.py, cell by cell.
+"""Compares `weft report`, `weft query` and `weftline.open` with the reference analysis of oracle.py, cell by cell.
 
     make build sql test-package && target/venv-package/bin/python3 tools/oracle/compare.py [TRACE…]
 
-Without a name: every trace of the tree, and with --golden every trace below a directory that is not part of it (../shared/golden where none is
-given). Where that directory does not exist it fails, unless it is told --without-golden. --ask names the interfaces (report, query, python).
+Without a name: every trace of the tree, and with --golden every trace below a directory that is not part of it (../shared/golden by default).
+It fails if that directory does not exist, unless --without-golden is given. --ask names the interfaces (report, query, python).
 
 expected_failures.tsv holds the cells in which the product is known to be wrong: trace, interface, section, row, column, reason. The first five may
 have the wildcards of a shell. A cell that such a line matches and that is right fails the comparison too: delete the line.

@@ -1,23 +1,23 @@
-"""What a trace holds, by one plain loop: counts, times and bytes of the job, its operations, files and processes.
+"""Reference analysis of a trace in one plain loop: counts, times and bytes of the job, its operations, files and processes.
 
-The reports, SQL tables and Python answers of Weftline are compared with this loop (compare.py). It shares no code and no table with them, reads a trace
-whole, keeps every number exact (integers and decimals), and says what is right where the product is not yet (expected_failures.tsv).
+compare.py compares Weftline's reports, SQL tables and Python results with this loop. It shares no code and no table with them, reads a whole
+trace into memory and keeps every number exact (integers and decimals). expected_failures.tsv lists cells in which the product is known to be wrong.
 
 It reads what the index reads directly: pfw files of DFTracer (all versions), PerfFlowAspect and Weftline, Chrome JSON, Kineto, VizTracer; plain or gz.
 
 The rules:
 
-- A line that defines a hash (FH, HH, SH) is no event. A hash means what the nearest definition before it in its file says; else the first one
-  behind it in its file; else the first one of the other files, in the order of their names.
+- A line that defines a hash (FH, HH, SH) is not an event. A hash has the nearest definition before it in its file; else the first one
+  after it in its file; else the first one of the other files, in the order of their names.
 - Numbers may be written as text ("ret":"4096").
 - An event that needs a time and has no usable one (missing, null, NaN, text that is no number, beyond 64 bits of nanoseconds) is damage.
-- A span is an X; a B with the E that ends it on its thread; a b with the e of its category, scope and id. What never ended is an event, no span.
-- A process is a pid of a host, and of a pid namespace where the trace tells it. Events that do not name their host are on the one host that their file
-  names. Files that name no host have processes of their own. Pid 0 is no process: it is the host (samples) or a device (Kineto); nor is a pid that is
-  no number. Metadata make no process.
+- A span is an X; a B with the E that ends it on its thread; a b with the e of its category, scope and id. A span that never ended is an event, but not a span.
+- A process is a pid of a host, and of a pid namespace if the trace has it. Events that do not name their host are on the one host that their file
+  names. Files that name no host have processes of their own. Pid 0 is not a process: it is the host (samples) or a device (Kineto); nor is a pid that is
+  not a number. Metadata makes no process.
 - Bytes are the positive results of reads and writes in the categories POSIX and STDIO. A call that copies between two files reads the one and writes
   the other.
-- Totals are records in which DFTracer itself summed the calls of a period. They count unless the same thread has spans of that name in the period.
+- Totals are records in which DFTracer summed the calls of a period. They count unless the same thread has spans of that name in the period.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""Tests of the loop and of the comparison: what small traces hold was added up by hand."""
+"""Tests of the loop and of the comparison, with small traces and results computed by hand."""
 
 import contextlib
 import io

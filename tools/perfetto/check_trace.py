@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Asks Perfetto's own engine what it sees in trace files. Run it through check.sh, which provides what it imports.
+"""Shows what Perfetto's own engine sees in trace files. Run it through check.sh, which provides what it imports.
 
 For each trace: the number of slices, processes and threads, and every statistic that Perfetto counts as an error or
-as lost data. Exit status: 0 all well, 1 a trace that Perfetto cannot load or would show incompletely, 2 misuse.
+as lost data. Exit status: 0 success, 1 a trace that Perfetto cannot load or would show incompletely, 2 misuse.
 """
 
 import argparse

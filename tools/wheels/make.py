@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Builds the wheels, checks them, and installs each into a fresh environment of every Python there is. Use `make wheels`.
+"""Builds the wheels, checks them, and installs each into a fresh environment of every Python on the machine. Use `make wheels`.
 
 Two wheels of the same sources: one for CPython 3.9 and later (the oldest that PyO3 supports), one for 3.12 and later, which is called
 through vectorcall; pip takes the second where it can. zig links against an old glibc, so that they run on distributions of 2014. With --sql it
-makes the wheel ``weftline-sql`` for them, which holds the program that answers queries and takes longer to build than all the rest.
+makes the wheel ``weftline-sql`` for them, which holds the program that executes queries and takes longer to build than all the rest.
 """
 
 import argparse

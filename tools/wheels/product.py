@@ -1,4 +1,4 @@
-"""What lies in the Python package besides Python: an installation of the command, the libraries and the headers, and the analysis module.
+"""The parts of the Python package that are not Python: an installation of the command, the libraries and the headers, and the analysis module.
 
 cargo builds them and tools/install.sh installs them, with the package as the prefix: so ``weft`` and the libraries find each other in a
 wheel by the same paths as anywhere else.

@@ -1,6 +1,6 @@
-"""Looks whether an installed weftline works: smoke.py WEFT [--sql]. Run by the interpreter of a fresh environment; prints one line.
+"""Tests an installed weftline: smoke.py WEFT [--sql]. Run by the interpreter of a fresh environment; prints one line.
 
-With --sql weftline-sql is installed too, and queries must be answered; without, both who can ask must say how to get it.
+With --sql, weftline-sql is installed too and queries must work; without, the command and the Python package must say how to install it.
 """
 
 import gzip

@@ -1,6 +1,6 @@
 """The wheel ``weftline-sql``: the program weft-sql and nothing else, for ``weft query`` and ``weftline.open(…).sql``.
 
-Written by hand: a wheel is an archive with three lists, and no builder of Python packages makes one around a finished program without being bent.
+Written by hand: a wheel is an archive with three lists, and no builder of Python packages supports a finished program.
 """
 
 import base64

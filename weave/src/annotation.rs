@@ -125,7 +125,7 @@ impl Annotation {
     }
 }
 
-/// Did whoever wrote this mean us?
+/// Whether this is meant to be our annotation.
 pub(crate) fn looks_like_ours(text: &str) -> bool {
     let text = text.trim_start();
     let head = text.split('(').next().unwrap_or(text).trim_end();

@@ -23,7 +23,7 @@ const BROKEN_ATTRIBUTES: [&str; 10] = [
 /// How the end knows what the beginning gave.
 #[derive(Clone, Copy)]
 enum Token {
-    /// There is none: the end is told whenever the recorder is on.
+    /// There is none: the end is recorded whenever the recorder is on.
     None,
     /// In a variable of the function, which the optimiser turns into a register.
     Variable(Value),

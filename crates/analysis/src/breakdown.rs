@@ -396,7 +396,7 @@ fn split(process: &ProcessTimes) -> (Split, f64) {
     if own.is_main {
         queued_ns = room.take(process.main_queued_ns);
         // What is left of it was within calls. A wait that lasted longer because the thread had no processor was not for its peer any more. A call
-        // on a file keeps its time: whoever makes fewer of them saves all of it, and it is what the program itself measures.
+        // on a file keeps its time: making fewer of them saves all of it, and it is what the program itself measures.
         let within = process.main_queued_ns - queued_ns;
         let in_waits = waiting.waiting();
         let in_calls = file_io_ns.saturating_add(in_waits);

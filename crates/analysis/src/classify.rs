@@ -136,7 +136,7 @@ pub fn operation_of(name: &str) -> Operation {
     find(name).map_or(Operation::Other, |call| call.operation)
 }
 
-/// What the rules say of every id of a run.
+/// The classes of every id of a run.
 #[derive(Debug, Clone)]
 pub struct Classes {
     operations: Vec<Operation>,

@@ -124,7 +124,7 @@ impl Condition {
         filter
     }
 
-    /// Parts all of which must hold.
+    /// Parts that must all hold.
     fn must_hold(&self) -> Vec<&Node> {
         match &self.node {
             Node::And(parts) => parts.iter().collect(),

@@ -93,7 +93,7 @@ pub struct Ledger {
     /// What programs did past the hooks, whether or not bytes are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Unseen>,
-    /// What the kernel told of each program (`--kernel`).
+    /// Kernel events of each program (`--kernel`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<KernelLine>,
 }

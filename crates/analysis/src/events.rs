@@ -25,7 +25,7 @@ use crate::{AnalysisError, Result, arguments};
 /// A dictionary of at most so many values is handed on whole.
 const SMALL: usize = 4096;
 
-/// The strings of a run as Arrow arrays, and what its ids say of processes and calls.
+/// The strings of a run as Arrow arrays, and the processes and calls of its ids.
 pub struct Words {
     /// What the ids mean.
     pub dictionary: Arc<Dictionary>,

@@ -158,7 +158,7 @@ impl GroupBy {
             }
         }
         if parts.contains(&KeyPart::File) {
-            // The file tells its class.
+            // The file determines its class.
             parts.retain(|part| *part != KeyPart::FileClass);
         }
         let streamed = run.index().is_empty();

@@ -72,7 +72,7 @@ impl Histogram {
         self.total += other.total;
     }
 
-    /// The value below or at which a share of all values lies.
+    /// The value that a share of all values does not exceed.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         if self.total == 0 {
             return None;

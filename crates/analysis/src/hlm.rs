@@ -110,11 +110,11 @@ pub struct HlmQuestion {
     pub filter: Filter,
     /// How they are classified.
     pub rules: Arc<Rules>,
-    /// Whether files are told apart. Without them no view can count files.
+    /// Whether to group by file. Without it no view can count files.
     pub files: bool,
     /// Whether sizes that stand as text among the other arguments count.
     pub rest: bool,
-    /// How long the periods are of which the tracer kept only totals; by default as the trace tells.
+    /// The length of periods with only totals; by default that of the trace.
     pub period_ns: Option<i64>,
 }
 

@@ -18,7 +18,7 @@ use crate::group::host_text;
 use crate::table::{Table, clamp};
 use crate::units::Unit;
 
-/// How long periods are where nobody tells, ns: the tracer's default.
+/// The length of periods if unknown, in ns: the tracer's default.
 pub const DEFAULT_PERIOD: i64 = 1_000_000_000;
 
 /// What is asked.

@@ -1,6 +1,6 @@
 //! Short names of programs: `python3 train.py`, `bash run.sh`, `java -jar app.jar`, `ffmpeg`.
 
-/// How an interpreter is told what to run.
+/// How an interpreter gets its program.
 struct Interpreter {
     /// What the names of its executables begin with.
     names: &'static [&'static str],

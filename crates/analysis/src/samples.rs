@@ -35,11 +35,11 @@ pub struct Series {
     pub kind: &'static str,
     /// Which disk, interface, GPU or meter; empty for the host itself.
     pub device: String,
-    /// What it tells of that, such as `busy` or `read`.
+    /// What it measures, such as `busy` or `read`.
     pub metric: &'static str,
     /// What people read.
     pub label: String,
-    /// What the numbers measure: growth is told as a rate.
+    /// The unit of the numbers: growth is shown as a rate.
     pub unit: Unit,
     /// How many samples there are.
     pub samples: u64,

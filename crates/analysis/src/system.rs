@@ -1,7 +1,7 @@
 //! System metrics: samples of processors and memory per host and time bucket, on the trace's own time axis.
 //!
 //! Samples from before the first span have negative buckets. A bucket's value is the mean of its samples; those of single cores are
-//! averaged per core first, then the largest and the 95th percentile over cores are told.
+//! averaged per core first, then the largest and the 95th percentile over cores are taken.
 
 use std::collections::BTreeMap;
 

@@ -125,7 +125,7 @@ impl ValueKind {
 /// A value of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Field<'t> {
-    /// Absent. A number that cannot be told is absent too, never NaN.
+    /// Absent. A number that cannot be computed is absent too, never NaN.
     Null,
     /// An integer.
     Int(i64),

@@ -56,7 +56,7 @@ pub fn field(unit: Unit, field: Field<'_>) -> String {
         },
         Field::Float(float) => number(unit, float),
         Field::Measured(float, unit) => number(unit, float),
-        // Drawn, not printed; the highest point tells most.
+        // Drawn, not printed; the highest point matters most.
         Field::Curve(curve) => number(unit, curve.most()),
     }
 }

@@ -15,7 +15,7 @@ use crate::statistics::{Sample, mean, population_deviation, ratio, seconds};
 use crate::table::{Table, clamp};
 use crate::units::Unit;
 
-/// What a row of a view says of one metric.
+/// The values of one metric in a row of a view.
 #[derive(Debug, Clone)]
 pub struct Metric {
     /// Over its events.
@@ -79,7 +79,7 @@ impl<'h> Views<'h> {
         self.groups.iter().map(|row| *known.entry(&row.values[..3]).or_insert_with(|| bits_of(row))).collect()
     }
 
-    /// Whether a layer has calls of which only totals are known.
+    /// Whether a layer has calls that are known only as totals.
     pub(crate) fn has_totals(&self, layer: &Layer) -> bool {
         self.groups.iter().zip(self.bits(layer)).any(|(row, bits)| bits != 0 && row.stats.totals() > 0)
     }

@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Build, update or remove the index of a run
     ///
-    /// Not needed: every command that reads a run updates its index.
+    /// Not needed: `weft report` and `weft query` update the index.
     #[command(after_help = INDEX_EXAMPLES)]
     Index(IndexArgs),
     /// Query a run with SQL

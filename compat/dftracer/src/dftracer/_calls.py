@@ -1,11 +1,11 @@
-"""Wrappers around functions, one for each kind of function, so that each is told with its true duration.
+"""Wrappers around functions, one for each kind of function, so that each is recorded with its true duration.
 
 A plain call is a span on its thread's stack. A generator, a coroutine or an async generator lives from its first step
-to its last, which may cross other spans of the thread, so its life is an async span. An exception is told by the name
-of its type and goes on.
+to its last, which may cross other spans of the thread, so its life is an async span. An exception is recorded by the name
+of its type and propagates.
 
-Weftline's native wrapper does all this in a fraction of a microsecond. The ones here are for what it does not know:
-values that are told while the function runs, values read from the arguments, and switches that can be thrown at any
+Weftline's native wrapper does all this in a fraction of a microsecond. The ones here are for what it cannot do:
+values that are added while the function runs, values read from the arguments, and switches that can change at any
 time.
 """
 
@@ -57,7 +57,7 @@ class Looks(Protocol):
 
 
 def wrap(function: F, name: Optional[str], source: Source, look: Optional[Callable[[Any], Looks]] = None) -> F:
-    """The function, telling `source` of each of its calls, with the values that `look` finds in their arguments."""
+    """Wraps the function: each call is recorded by `source`, with the values that `look` finds in its arguments."""
     if isinstance(function, (staticmethod, classmethod)):
         return cast(F, type(function)(wrap(function.__func__, name, source, look)))
     if isinstance(function, property):
@@ -108,7 +108,7 @@ def _switched(function: Callable[..., Any], native: Callable[..., Any], source: 
 
 
 def _method(native: Callable[..., Any], telling: Callable[..., Any], seen: Looks) -> Callable[..., Any]:
-    """Most objects have none of the attributes: then there is nothing that the native wrapper does not tell."""
+    """Most objects have none of the attributes: then the native wrapper records everything."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return (telling if seen.has_attributes(args) else native)(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""What is under way: the event that ``update`` adds to, and the values that all events of one source have.
+"""The current events: the event that ``update`` adds to, and the values that all events of one source have.
 
 In DFTracer one dictionary per ``dft_fn`` holds everything, so that values of one function show up in another, or in
-another thread. Here a value that is told while a call or a ``with`` block of the source runs belongs to that event
-alone, found through a context variable; a value that is told outside of any holds for all later events of the source.
+another thread. Here a value that is added while a call or a ``with`` block of the source runs belongs to that event
+alone, found through a context variable; a value that is added outside of any applies to all later events of the source.
 """
 
 import threading
@@ -13,7 +13,7 @@ from dftracer._recording import ASYNC_SPAN, SPAN, emit, new_id, now
 
 
 class Frame:
-    """An event under way; `thread` is that of a block, and 0 for a call."""
+    """A current event; `thread` is that of a block, and 0 for a call."""
 
     __slots__ = ("source", "own", "start", "outer", "thread", "over")
 
@@ -30,7 +30,7 @@ current_frame: "ContextVar[Optional[Frame]]" = ContextVar("dftracer_frame", defa
 
 
 def running() -> Optional[Frame]:
-    """The innermost event under way in this context; what was ended from another context is passed over."""
+    """The innermost current event in this context; events that were ended from another context are skipped."""
     frame = current_frame.get()
     while frame is not None and frame.over:
         frame = frame.outer
@@ -38,7 +38,7 @@ def running() -> Optional[Frame]:
 
 
 class Source:
-    """Whatever tells events of one category: a ``dft_fn``, or a node of ``ai``."""
+    """The source of events of one category: a ``dft_fn``, or a node of ``ai``."""
 
     # Whether values can be added to the event under way.
     adds_to_running = True
@@ -64,14 +64,14 @@ class Source:
         return self.given
 
     def frame(self) -> Optional[Frame]:
-        """The innermost event of this source that is under way here."""
+        """The innermost current event of this source."""
         frame = current_frame.get()
         while frame is not None and (frame.over or frame.source is not self):
             frame = frame.outer
         return frame
 
     def added(self) -> Dict[str, Any]:
-        """What was told of the event under way; outside of any, of all later ones."""
+        """The values of the current event; outside of any, of all later events."""
         frame = self.frame()
         return self.given if frame is None else frame.own or {}
 
@@ -93,7 +93,7 @@ class Source:
         error: Optional[BaseException] = None,
         id: int = 0,
     ) -> None:
-        """One event; none if its start or end is 0, which is so when the recorder went on or off in between."""
+        """Records an event; none if its start or end is 0, which happens if the recorder was switched on or off in between."""
         if not start or not end or not self.enabled():
             return
         args = self.values()
@@ -115,7 +115,7 @@ class Source:
         frame.start = now()
 
     def leave(self, name: str, error: Optional[BaseException] = None) -> None:
-        """Ends the newest block of this context, else of this thread, else of any: whatever was begun can be ended."""
+        """Ends the newest block of this context, else of this thread, else of any, so that every block can be ended."""
         end = now()
         thread = threading.get_ident()
         frame = current_frame.get()

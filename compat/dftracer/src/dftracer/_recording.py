@@ -16,7 +16,7 @@ SPAN: int = _native.SPAN
 ASYNC_SPAN: int = _native.ASYNC_SPAN
 META: int = _native.META
 
-# Whoever says no means it, under `weft run` too: then calls of the C library are recorded, annotations are not.
+# An explicit "no" applies under `weft run` too: then calls of the C library are recorded, annotations are not.
 REFUSED = os.environ.get("DFTRACER_ENABLE", "").strip().lower() in ("0", "false", "no", "off")
 
 
@@ -54,7 +54,7 @@ def wanted() -> bool:
 
 
 def begin(log_file: Optional[str] = None, data_dir: Optional[str] = None, process_id: int = -1) -> None:
-    """Begins to record, unless that is so already or nobody wants it. Tells in one sentence what keeps it from that."""
+    """Starts recording, if it is enabled and not started yet. Prints one sentence if that fails."""
     global _own, _warned
     with _lock:
         if _native.is_on():
@@ -82,13 +82,13 @@ def begin(log_file: Optional[str] = None, data_dir: Optional[str] = None, proces
 
 
 def begin_at_start() -> None:
-    """Begins if a preloaded library would have."""
+    """Starts recording if a preloaded library would have."""
     if str(options()["init"]).upper() in ("PRELOAD", "HYBRID"):
         begin()
 
 
 def finish() -> None:
-    """Ends what :func:`begin` began and writes its file. Not needed: the end of the process does the same."""
+    """Stops the recording of :func:`begin` and writes its file. Optional: the end of the process does the same."""
     global _own
     with _lock:
         if _own:
@@ -178,7 +178,7 @@ def emit_at(
 
 
 def emit_metadata(name: str, args: Dict[str, Any]) -> None:
-    """Metadata of the process, as DFTracer's metadata records are."""
+    """Records metadata of the process, like DFTracer's metadata records."""
     at = now()
     if at:
         emit(META, name, "dftracer", at, at, 0, args)

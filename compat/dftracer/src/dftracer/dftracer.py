@@ -61,7 +61,7 @@ def log_event(
 
 
 def log_metadata_event(key: str, value: str) -> None:
-    """Metadata of the process."""
+    """Records metadata of the process."""
     _recording.emit_metadata("CM", {"name": str(key), "value": value})
 
 
@@ -105,12 +105,12 @@ def relate_entities(relation: Any, subject: int, object: int) -> None:
 
 
 def finalize() -> None:
-    """Writes the trace. Not needed: it is written when the process ends, however it ends."""
+    """Writes the trace. Optional: it is written when the process ends, in any way."""
     _recording.finish()
 
 
 def name_of(kind: Type[IntEnum], value: Any) -> str:
-    """The name of an enumeration's member; of what is none, its text."""
+    """The name of an enumeration's member; of any other value, its text."""
     try:
         return kind(value).name
     except (ValueError, TypeError):

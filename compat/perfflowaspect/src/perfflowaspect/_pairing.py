@@ -1,4 +1,4 @@
-"""Ids of async events whose beginning and end are told apart, perhaps by different functions on different threads.
+"""Ids of async events with a separate beginning and end, perhaps in different functions on different threads.
 
 What belongs together is known by its scope, or by its name where it has none. The first beginning gets the id that
 follows from that text, so that another process, or a program in another language, can end it. While it is open, further

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict
 import weftline._native as _native
 
 OPTIONS: Dict[str, Any] = dict(_native.perfflow_options())
-# Whoever says no means it, under `weft run` too.
+# An explicit "no" applies under `weft run` too.
 ENABLED: bool = bool(OPTIONS["log_enable"])
 # Whether spans tell what processor time and memory they used, or how the GPUs were used.
 USAGE: bool = bool(OPTIONS["cpu_mem_usage"]) or bool(OPTIONS["gpu_usage"])
@@ -23,7 +23,7 @@ emit: Callable[..., None] = _native.emit
 
 
 def begin() -> None:
-    """Begins to record if that is wanted; tells in one sentence what keeps it from that."""
+    """Starts recording if it is enabled; prints one sentence if that fails."""
     if ENABLED and not _native.is_on():
         try:
             _native.begin("perfflow")

@@ -30,7 +30,7 @@ impl KernelLine {
     }
 }
 
-/// All programs that the kernel told of, by name.
+/// All programs with kernel events, by name.
 pub(super) fn lines(records: &[SupervisorRecord]) -> Vec<KernelLine> {
     let mut programs: BTreeMap<&str, KernelTotals> = BTreeMap::new();
     for (program, totals) in

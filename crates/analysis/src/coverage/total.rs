@@ -30,7 +30,7 @@ impl Life<'_> {
         self.images.last().is_some_and(|image| image.untraced.is_none())
     }
 
-    /// What the kernel had counted for it last, the recorder's own reads included: what whoever waits for it gets.
+    /// The kernel's last count for it, the recorder's own reads included: the parent that waits for it gets this.
     fn last_count(&self) -> Option<IoCount> {
         let last = self.images.last()?;
         let end = last.io?.end;
@@ -98,7 +98,7 @@ pub(super) fn of(record: &SupervisorRecord, images: &[&ProcessRecord]) -> Option
             let bytes = traced(image);
             add(&mut read.traced, bytes.0);
             add(&mut write.traced, bytes.1);
-            // Counters go on across exec: what lies between two images of one process is the loader's.
+            // Counters continue across exec: the bytes between two images of one process are the loader's.
             if let Some(io) = image.io {
                 add(&mut read.before, io.start.rchar.saturating_sub(since.rchar));
                 add(&mut write.before, io.start.wchar.saturating_sub(since.wchar));

@@ -68,7 +68,7 @@ fn unseen_io(process: &ProcessRecord) -> impl Iterator<Item = &'static Way> {
     UNSEEN_IO.iter().filter(|way| process.unseen_io.iter().any(|name| name == way.name))
 }
 
-/// What is to be said of a process in any case.
+/// What is always reported of a process.
 pub(super) fn always(process: &ProcessRecord) -> impl Iterator<Item = &'static Way> {
     unseen_io(process).filter(|way| way.always)
 }

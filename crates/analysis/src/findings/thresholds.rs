@@ -33,11 +33,11 @@ macro_rules! thresholds {
 thresholds! {
     Share: "matter.share" = 0.05, "of the time", "What takes less than a twentieth of the job cannot make it noticeably faster.";
     Seconds: "matter.seconds" = 0.1, "s", "Less is within the noise of a program's start.";
-    Calls: "matter.calls" = 10000.0, "calls", "This many calls count even if a cache made each of them cheap here: on a shared file system they are not.";
+    Calls: "matter.calls" = 10000.0, "calls", "So many calls count even if a cache made each of them cheap here: on a shared file system they are not.";
     FullShare: "matter.full-share" = 0.5, "of the time", "At this share a finding has its full score.";
     FullSeconds: "matter.full-seconds" = 2.0, "s", "Below it the score goes down in proportion: nobody tunes a program for a fraction of a second.";
     SmallRead: "small-reads.size" = 4096.0, "bytes", "A call below one page costs more for itself than for its bytes.";
-    SmallReadPart: "small-reads.part" = 0.5, "of the reads", "A format with a few small headers does not count.";
+    SmallReadPart: "small-reads.part" = 0.5, "of the reads", "A format with a few small headers is not meant.";
     SmallWrite: "small-writes.size" = 4096.0, "bytes", "As for reads; also, part of a page may have to be read before it can be written.";
     SmallWritePart: "small-writes.part" = 0.5, "of the writes", "As for reads.";
     RandomPart: "random-access.part" = 0.5, "of the transfers", "Below one half, read-ahead still does most of the work.";
@@ -47,13 +47,13 @@ thresholds! {
     RereadFactor: "re-reads.factor" = 3.0, "times", "Once to look and once to read is usual; three times on average is not.";
     RereadBytes: "re-reads.bytes" = 67108864.0, "bytes", "Less fits into any cache.";
     OpenPerFile: "open-storm.per-file" = 50.0, "opens", "A file that one process opens so often could have stayed open.";
-    StatPerFile: "stat-storm.per-file" = 100.0, "calls", "The answer does not change a hundred times.";
+    StatPerFile: "stat-storm.per-file" = 100.0, "calls", "The answer did not change a hundred times.";
     SeekPart: "seek-storm.per-transfer" = 1.0, "seeks", "More seeks than transfers: most of them move nothing.";
     SyncCalls: "fsync-per-write.calls" = 50.0, "syncs", "A program that makes a few files durable is right to do so.";
     SyncBytes: "fsync-per-write.bytes" = 4194304.0, "bytes per sync", "A sync of more, a checkpoint's, takes as long as the disk needs for the bytes; fewer syncs would not make it faster.";
     MetadataPart: "metadata-bound.part" = 0.5, "of the I/O time", "More time for names and attributes than for content (as in WisIO's rule).";
     MetadataSeconds: "metadata-bound.seconds" = 1.0, "s", "Programs whose job is metadata (find, du, git status) are done by then.";
-    MetadataPerFile: "metadata-bound.per-file" = 20.0, "calls per file", "To touch a file once takes fewer (zip and unzip: about ten), so packing, unpacking or copying a tree does not count.";
+    MetadataPerFile: "metadata-bound.per-file" = 20.0, "calls per file", "To touch a file once takes fewer (zip and unzip: about ten), so packing, unpacking or copying a tree is not meant.";
     SkewPart: "writer-skew.part" = 0.8, "of the bytes", "With equal parts each of four processes would have a quarter.";
     SkewBytes: "writer-skew.bytes" = 67108864.0, "bytes", "Small outputs are rightly written by one.";
     SkewPeers: "writer-skew.peers" = 4.0, "processes", "With fewer, one of them having most is no pattern.";
@@ -65,12 +65,12 @@ thresholds! {
     StragglerSpread: "straggler-process.start-spread" = 0.1, "of the longest", "Only processes that began together are compared.";
     StragglerSeconds: "straggler-process.seconds" = 1.0, "s", "Waiting less is not worth a look.";
     HostRatio: "straggler-host.ratio" = 1.5, "times the median", "Equal hosts differ by less.";
-    HostPeers: "straggler-host.peers" = 3.0, "hosts", "With two hosts there is no telling which one is unusual.";
+    HostPeers: "straggler-host.peers" = 3.0, "hosts", "Of two hosts nobody knows which one is odd.";
     HostSeconds: "straggler-host.seconds" = 1.0, "s", "Waiting less is not worth a look.";
     UnalignedBlock: "unaligned-io.block" = 4096.0, "bytes", "The page, and the block of most file systems.";
     UnalignedPart: "unaligned-io.part" = 0.5, "of the transfers", "A header that shifts everything shows in nearly all of them.";
     UnalignedCalls: "unaligned-io.calls" = 1000.0, "calls", "Fewer do not matter.";
-    TinyBufferPart: "tiny-buffers.flushes" = 0.5, "flushes per write", "A stream that is flushed after every other write hardly uses its buffer.";
+    TinyBufferPart: "tiny-buffers.flushes" = 0.5, "flushes per write", "A stream that is flushed after every other write has no buffer.";
     AgainBytes: "read-after-write.bytes" = 67108864.0, "bytes", "Less stays in the page cache and costs a copy.";
     AgainShare: "read-after-write.share" = 0.1, "of the time", "Handing files to the next program is usual; here it must cost.";
     CheckpointShare: "checkpoint-stall.share" = 0.05, "of the time", "Checkpoints that take less are well hidden.";
@@ -89,7 +89,7 @@ thresholds! {
     SlopeScore: "slope.score" = 0.3, "score", "The reference's limit between low and medium.";
     SlopePart: "slope.part" = 0.2, "of the I/O time", "A slow file that is hardly used is not a bottleneck.";
     SlopeSeconds: "slope.seconds" = 1.0, "s", "Programs differ in what they do; a second of odd calls is worth a look.";
-    Streams: "limits.streams" = 1000000.0, "open files", "Sequences of calls are followed for this many at once (about 100 MB); further files are counted and named.";
+    Streams: "limits.streams" = 1000000.0, "open files", "Sequences of calls are followed for so many at once (about 100 MB); what is beyond is counted and named.";
 }
 
 /// All thresholds.

@@ -90,7 +90,7 @@ pub(super) fn cats(dictionary: &Dictionary) -> Labels {
     Labels::new(dictionary.cats.iter().map(|cat| Some(cat.to_lowercase().into())))
 }
 
-/// `unknown`: what becomes of files of which only a hash is known.
+/// `unknown`: the label of files with only a known hash.
 pub(super) fn files(dictionary: &Dictionary, unknown: bool) -> Labels {
     Labels::new(
         (0..dictionary.files.len() as u32)

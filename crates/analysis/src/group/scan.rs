@@ -75,7 +75,7 @@ pub(super) mod size_from {
     }
 }
 
-/// How sizes are told.
+/// How sizes are determined.
 #[derive(Clone, Copy)]
 pub(super) enum Sizing<'c> {
     /// What names and categories mean is known.

@@ -22,7 +22,7 @@ use crate::{AnalysisError, Result};
 pub(crate) struct Axis {
     /// The origin of buckets.
     pub(crate) origin: i64,
-    /// When the job ended, as far as the trace tells.
+    /// When the job ended, as far as the trace shows.
     pub(crate) end: i64,
     /// How long the periods of records are.
     pub(crate) period: i64,
@@ -49,7 +49,7 @@ impl Axis {
         width < self.period
     }
 
-    /// Which calls of a record are in which bucket. What lies before the origin is in the first.
+    /// Which calls of a record are in which bucket. Calls before the origin are in the first.
     pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<BucketCalls> {
         let width = width.max(1);
         let bucket = |time: i64| time.saturating_sub(self.origin).div_euclid(width).max(0);
@@ -87,7 +87,7 @@ fn share(sum: i128, from: u64, to: u64, all: u64) -> i128 {
     upto(to) - upto(from)
 }
 
-/// What totals tell of single sizes.
+/// What totals imply for single sizes.
 struct Sizes {
     /// Calls that moved bytes.
     sized: Option<u64>,
@@ -332,7 +332,7 @@ fn recorded_singly(
             let file = files.is_valid(row).then(|| files.value(row));
             let from = starts.partition_point(|(known, _)| known.saturating_add(period) <= start);
             for (_, place) in starts[from..].iter().take_while(|(known, _)| *known <= start) {
-                // A record that tells its file is about calls on that file only.
+                // A record with a file is about calls on that file only.
                 let same = records[*place].0.file.is_none_or(|known| {
                     file.is_some_and(|file| file == known || dictionary.file(file) == dictionary.file(known))
                 });

@@ -19,7 +19,7 @@ pub(super) enum Full {
 pub(super) struct Chart {
     /// What it is about, for scripts.
     pub(super) kind: &'static str,
-    /// What it tells of that, for scripts.
+    /// What it measures, for scripts.
     pub(super) metric: &'static str,
     /// What people read; `{}` is the device.
     pub(super) label: &'static str,
@@ -148,7 +148,7 @@ impl Chart {
     }
 }
 
-/// The unit in which values of a source are told, and what one of the source's is in it: growth becomes a rate, kibibytes bytes.
+/// The unit in which values of a source are shown, and the factor to it: growth becomes a rate, kibibytes bytes.
 pub(super) fn unit_of(source: Metric) -> (Unit, f64) {
     match (source.unit, source.measure) {
         (Unit::Bytes, Measure::Delta) => (Unit::BytesPerSecond, 1.0),

@@ -26,7 +26,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Over a range of time, in at most so many buckets. A trace may tell of all times that there are, so lengths need more than 64 bits.
+    /// Over a time range, in at most this many buckets. A trace may contain any time, so lengths need more than 64 bits.
     pub(super) fn new(from: i64, to: i64, most: i64) -> Axis {
         let to = to.max(from.saturating_add(1));
         let width = (i128::from(to) - i128::from(from) + i128::from(most) - 1) / i128::from(most);

@@ -1,4 +1,4 @@
-# The version is that of DFTracer's library which the stand-in has the interface of. As there, a request is met by the same major version, not
+# The version is that of DFTracer's library which the drop-in has the interface of. As there, a request is met by the same major version, not
 # older than what is asked for.
 set(PACKAGE_VERSION 4.3.0)
 set(PACKAGE_VERSION_COMPATIBLE FALSE)
@@ -28,7 +28,7 @@ foreach(_dftracer_value IN LISTS _dftracer_named)
 endforeach()
 if(NOT _dftracer_is_named)
     set(PACKAGE_VERSION_UNSUITABLE TRUE)
-    set(PACKAGE_VERSION "4.3.0, Weftline's stand-in: name its prefix in CMAKE_PREFIX_PATH to use it")
+    set(PACKAGE_VERSION "4.3.0, Weftline's drop-in: name its prefix in CMAKE_PREFIX_PATH to use it")
 endif()
 unset(_dftracer_here)
 unset(_dftracer_prefix)

@@ -1,4 +1,4 @@
-# find_package(dftracer) with Weftline's stand-in. It defines what DFTracer's own package does:
+# find_package(dftracer) with Weftline's drop-in. It defines what DFTracer's own package does:
 #   dftracer::dftracer_core, dftracer   libdftracer_core.so, dftracer/dftracer.h
 #   dftracer::dftracer_core_dbg         the same: there is one build
 #   DFTRACER_INCLUDE_DIRS, DFTRACER_LIBRARY_DIRS, DFTRACER_LIBRARIES, DFTRACER_VERSION, DFTRACER_LIBRARY_VERSION

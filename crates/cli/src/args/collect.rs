@@ -13,8 +13,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   weft collect --daemon -o runs/night --match '^ffmpeg$|^ffprobe$'
   weft collect --stop -o runs/night
 
-Several of --tree, --match, --container, --cgroup and --pid-dir add up; with --pid-dir, --match chooses among its files.
-Children of a followed process are followed too. Without these options only the host is sampled.";
+Several of --tree, --match, --container, --cgroup and --pid-dir add up; with --pid-dir, --match
+chooses among its files. Children of a followed process are followed too. Without these options
+only the host is sampled.";
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CollectArgs {

@@ -162,7 +162,7 @@ fn a_tail_that_cannot_be_written_costs_what_there_is_no_room_for() {
         );
         writer.end_interval(0);
     }
-    assert!(writer.take_trouble().is_some_and(|trouble| trouble.contains("samples are kept")));
+    assert!(writer.take_trouble().is_some_and(|trouble| trouble.contains("samples stay in memory")));
     assert!(writer.take_trouble().is_none());
     writer.tail = good;
     tick(&mut writer, 6, &[Subject::Host]);

@@ -85,7 +85,7 @@ pub fn try_once(seed: u64, program: &Path, seeds: &[Seed], verbs: &[Verb], paren
     if random.percent(10) {
         sandbox.give_away();
         trial.changes.push("given to another user".to_owned());
-        // Whoever asks for that gets it.
+        // The caller asked for it.
         verbs.retain(|verb| !verb.words.contains(&OsString::from("--remove")));
     }
     for _ in 0..1 + random.below(2) {

@@ -300,7 +300,7 @@ class IO(DFTracerAI):
 
 
 class _BranchWithIO(_Branch):
-    """One whose reading and writing is told apart."""
+    """A branch with separate nodes for reading and writing."""
 
     io: IO
 

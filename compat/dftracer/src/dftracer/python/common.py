@@ -177,7 +177,7 @@ class dftracer:
         return None
 
     def finalize(self) -> None:
-        """Writes the trace. Not needed: it is written when the process ends, however it ends."""
+        """Writes the trace. Optional: it is written when the process ends, in any way."""
         _recording.finish()
 
 
@@ -258,7 +258,7 @@ class dft_fn:
         return wrap(func, name, self._source, Seen)
 
     def log_metadata(self, key: str, value: str) -> None:
-        """Metadata of the process."""
+        """Records metadata of the process."""
         if self._source.switch:
             profiler.log_metadata_event(key, value)
 

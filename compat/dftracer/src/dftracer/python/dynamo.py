@@ -115,7 +115,7 @@ class Dynamo(DFTracerAI):
     def compile(self, f_py: None = None, autograd: bool = True) -> Callable[[F], F]: ...
 
     def compile(self, f_py: Optional[F] = None, autograd: bool = True) -> Union[F, Callable[[F], F]]:
-        """Decorator: the function, compiled, with events for its operators; left alone when nothing is recorded."""
+        """Decorator: compiles the function, with events for its operators; unchanged if nothing is recorded."""
         if f_py is None:
             return lambda function: self.compile(function, autograd)
         if not self._source.enabled() or not _recording.wanted():

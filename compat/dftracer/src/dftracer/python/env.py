@@ -1,4 +1,4 @@
-"""What the environment said when this package was imported."""
+"""The environment when this package was imported."""
 
 import logging
 

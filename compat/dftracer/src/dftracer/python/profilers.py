@@ -1,4 +1,4 @@
-"""What records for this package, as a protocol, and what records nothing."""
+"""The recording interface of this package as a protocol, and an implementation that records nothing."""
 
 from typing import Any, Dict, List, Optional, Protocol
 

@@ -16,7 +16,7 @@ class TagType(Enum):
 
 
 class TagDType(Enum):
-    """What a value is told as."""
+    """The recorded type of a value."""
 
     INT = 0
     FLOAT = 1
@@ -24,7 +24,7 @@ class TagDType(Enum):
 
 
 class TagValue:
-    """A value with the type that it is told as. A value that is no such thing is told as text."""
+    """A value with its recorded type. A value of another type is recorded as text."""
 
     def __init__(self, value: Any, dtype: TagDType = TagDType.STRING, tag_type: TagType = TagType.KEY) -> None:
         self._tag_type = tag_type
@@ -45,7 +45,7 @@ EntityID = int
 
 
 class EntityStore(IntEnum):
-    """Where an entity lies."""
+    """The place of an entity."""
 
     MEMORY = 0
     GPU_MEMORY = 1
@@ -108,7 +108,7 @@ _SHORT = _Short()
 
 
 def plain(value: Any) -> Any:
-    """What is told for a value: typed values by their value, containers as they are now, the rest as it is."""
+    """What is recorded for a value: typed values by their value, containers as they are now, the rest unchanged."""
     if isinstance(value, TagValue):
         return value.value()[1]
     if isinstance(value, (list, dict, set, bytearray)):
