@@ -14,10 +14,11 @@ use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use super::calls::{NameTable, Role};
 use super::roles::{self, RoleTime, Roles};
+use super::rules::small_transfers;
 use super::sequences::{FOLLOWED, SEEK_END, Sequencer, Sequences, Step};
 use super::tally::{LOCAL_SUMS, Sums, Tallies, add_sums, operation};
 pub(crate) use super::tally::{Op, Tally};
-use super::thresholds::{Config, Limit};
+use super::thresholds::Config;
 use super::times::{Family, Life, Threads, Waits};
 use super::training::{self, StepSpan, Training};
 use crate::breakdown::Breakdown;
@@ -135,7 +136,7 @@ impl Gathering {
         let last = filter.to_ns.map_or(end, |to| to.min(end));
         let wall_ns = last.saturating_sub(first).max(0) as u64;
         let how = How {
-            small: [config.count(Limit::SmallRead), config.count(Limit::SmallWrite)],
+            small: [config.count(small_transfers::READ_SIZE), config.count(small_transfers::WRITE_SIZE)],
             origin: first,
             // At most about 200 slices, of a second at least.
             slice_ns: (wall_ns / 200).max(1_000_000_000) as i64,
