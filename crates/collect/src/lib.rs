@@ -18,6 +18,7 @@
 //! | [`roots`] | where `/proc` and `/sys` are |
 //! | [`sample`] | one sample: the interval that it describes, its values; where samples go |
 //! | `schedule` | how the sampling thread asks to be woken in time |
+//! | [`usage`] | what the kernel says of some processes since the last question |
 //! | [`writer`] | samples to files, and what killed collectors left |
 #![deny(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod read;
 pub mod roots;
 pub mod sample;
 mod schedule;
+pub mod usage;
 pub mod writer;
 
 pub use read::raise_open_files;
