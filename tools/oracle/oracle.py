@@ -12,9 +12,12 @@ The rules:
 - Numbers may be written as text ("ret":"4096").
 - An event that needs a time and has no usable one (missing, null, NaN, text that is no number, beyond 64 bits of nanoseconds) is damage.
 - A span is an X; a B with the E that ends it on its thread; a b with the e of its category, scope and id. A span that never ended is an event, but not a span.
-- A process is a pid of a host, and of a pid namespace if the trace has it. Events that do not name their host are on the one host that their file
-  names. Files that name no host have processes of their own. Pid 0 is not a process: it is the host (samples) or a device (Kineto); nor is a pid that is
-  not a number. Metadata makes no process.
+- A process is a pid of a host, and of a pid namespace if the trace has it (0 is none). If one file has the namespace of a pid, it holds for files
+  of that host that do not. Events that do not name their host are on the one host that their file names. Files that name no host have processes of their
+  own. Pid 0 is not a process: it is the host (samples) or a device (Kineto); nor is a pid that is not a number. Metadata makes no process.
+- Kernel threads are not processes: the children of pid 2, and pid 2 itself, which have neither a program nor a command line. Nor is a process that only
+  issued requests to block devices (category `block`, in a file of Weftline): the kernel reports those of everybody, and its own threads write back what
+  others wrote.
 - Bytes are the positive results of reads and writes in the categories POSIX and STDIO. A call that copies between two files reads the one and writes
   the other.
 - Totals are records in which DFTracer summed the calls of a period. They count unless the same thread has spans of that name in the period.
@@ -134,7 +137,7 @@ def shown(text):
 
 def load(path):
     """The events of one file, and what else it says: definitions of hashes, its hosts, its rank, its unit of time."""
-    file = Bag(path=str(path), events=[], damage=0, definitions=defaultdict(list), hosts=set(), rank=None, unit=1_000, pidns=None)
+    file = Bag(path=str(path), events=[], damage=0, definitions=defaultdict(list), hosts=set(), rank=None, unit=1_000, pidns=None, is_own=False)
     for value in objects(read(path)):
         if not isinstance(value, dict):
             file.damage += 1
@@ -191,10 +194,16 @@ class Trace:
         for file in self.files:
             for key, found in file.definitions.items():
                 self.elsewhere.setdefault(key, found[0][1])
+        self.namespaces, self.threads, self.issuers, self.doers = {}, set(), set(), set()
         for file in self.files:
             self.place(file)
+        for file in self.files:
+            self.name(file)
             self.pair(file)
         self.events = [event for file in self.files for event in file.events]
+        none = self.threads | self.issuers - self.doers
+        for event in self.events:
+            event.is_process = isinstance(event.pid, int) and event.pid != 0 and event.process not in none
         self.damage = sum(file.damage for file in self.files)
         self.spans = [event for event in self.events if event.span]
 
@@ -206,15 +215,16 @@ class Trace:
         return before[-1] if before else found[0][1] if found else self.elsewhere.get((kind, key), key)
 
     def place(self, file):
-        """Says for every event of a file on which host, in which process and about which files it is."""
+        """Says for every event of a file on which host, in which namespace of pids and about which files it is."""
         identity = {}
         for event in file.events:
             args, pid = event.args, event.raw.get("pid", 0)
             event.pid = pid if integer(pid) is None else integer(pid)
             event.tid = event.raw.get("tid", 0)
             if event.ph == "M" and event.cat == "weft" and event.name == "process_name":
-                identity[event.pid] = (args.get("host"), args.get("pidns"))
-                file.pidns = args.get("pidns")
+                identity[event.pid] = (args.get("host"), args.get("pidns") or None)
+                file.pidns = args.get("pidns") or None
+                file.is_own = True
             event.host, event.pidns = identity.get(event.pid, (args.get("hostname"), None))
             if event.host is None and "hhash" in args:
                 event.host = self.meaning(file, "HH", args["hhash"], event.at)
@@ -227,8 +237,23 @@ class Trace:
         for event in file.events:
             if event.host is None and len(file.hosts) == 1:
                 event.host, event.pidns = next(iter(file.hosts)), event.pidns or file.pidns
+            if event.pidns:
+                self.namespaces.setdefault((event.host, event.pid), event.pidns)
+
+    def name(self, file):
+        """Says in which process every event of a file is, and what is told of that process."""
+        for event in file.events:
+            args = event.args
+            event.pidns = event.pidns or self.namespaces.get((event.host, event.pid))
             event.process = Process(event.host, event.pidns, event.pid, None if event.host else file.path)
-            event.is_process = isinstance(event.pid, int) and event.pid != 0
+            tells = event.ph == "M" and event.cat == "weft" and event.name == "process_name"
+            of_kernel = integer(args.get("ppid")) == 2 or event.pid == 2 and integer(args.get("ppid")) == 0
+            if tells and of_kernel and not args.get("exe") and not args.get("cmd"):
+                self.threads.add(event.process)
+            elif file.is_own and event.cat == "block" and event.ph == "X":
+                self.issuers.add(event.process)
+            elif tells or event.ph != "M":
+                self.doers.add(event.process)
             stated = file.rank
             if event.ph == "M":
                 named = re.fullmatch(r"Rank (\d+)\s*", str(event.args.get("name"))) if event.name == "process_name" else None

@@ -56,6 +56,17 @@ class Loop(unittest.TestCase):
             ("operations", "posix read"): {"time_ns": 9_250},
         })  # fmt: skip
 
+    def test_the_kernels_threads_are_no_processes(self):
+        # dd, seen by its hooks, by the kernel and by samples; a static program, seen by the kernel alone. kworker and the journal only use the device.
+        self.check("kernel", {
+            ("job", ""): {"processes": 2, "hosts": 1, "spans": 11, "time_ns": 1_250_000, "written_bytes": 8192},
+            ("processes", "vm#90"): {"calls": 2, "written_bytes": 8192, "time_ns": 820_000},
+            ("operations", "block write"): {"count": 2, "time_ns": 600_000},
+            ("ranks", "vm#91"): {"rank": None},
+            ("ranks", "vm#35"): None,
+            ("ranks", "vm#44"): None,
+        })  # fmt: skip
+
     def test_copies_read_and_write(self):
         self.check("copies", {
             ("job", ""): {"read_bytes": 5400, "written_bytes": 5400},

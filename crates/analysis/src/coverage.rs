@@ -11,6 +11,7 @@
 //!
 //! With kernel events (`--kernel`), [`kernel`] compares each program's bytes with those of the hooks.
 
+mod empty;
 mod kernel;
 mod run_totals;
 mod total;
@@ -24,6 +25,7 @@ use weftline_format::manifest::{IoCount, ProcessRecord, SupervisorRecord};
 use weftline_index::Run;
 
 use crate::units;
+pub use empty::without_events;
 pub use kernel::KernelLine;
 pub use run_totals::RunTotals;
 pub use unseen::Unseen;

@@ -9,9 +9,9 @@
 //! | `dominant`, `programs`, `training` | what most of the wall time went to; processes by program; accelerator utilisation |
 //! | `headline` | all of it in one sentence |
 //! | `weigh` | whether something matters, and how much: the same measure for all rules |
-//! | `rules` | the rules, one function each, and their table |
+//! | `rules` | the rules, one file each: words, thresholds, function, test; and their registry |
 //! | `custom`, `expression`, `metrics` | rules that users write in YAML, and what they can ask for |
-//! | `thresholds` | every number that a rule compares with |
+//! | `thresholds` | settings: numbers that rules compare with, rules that are off |
 //! | [`document`] | all of that as `docs/findings.md` |
 //!
 //! A rule speaks only when its pattern is there *and* costs a part of the job's time that somebody would notice. Ordinary programs are
@@ -272,7 +272,7 @@ pub(crate) fn judge(run: &Run, evidence: &Evidence, sequences: &Sequences, confi
     let mut skipped = config.skipped.clone();
     if sequences.unfollowed > 0 {
         skipped.push(Skipped {
-            rule: "random-access, re-reads, seek-storm, unaligned-io, read-after-write".to_owned(),
+            rule: rules::ordered().collect::<Vec<_>>().join(", "),
             why: format!(
                 "{} calls were not followed because more than limits.streams files were open at once",
                 sequences.unfollowed

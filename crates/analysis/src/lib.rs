@@ -21,12 +21,15 @@
 //! | [`table`] | results as columns with names and units |
 //! | [`units`] | how numbers are printed, everywhere |
 //! | [`coverage`] | the bytes in the trace against the kernel's count; losses |
+//! | [`check`] | whether a run is valid, complete and covered |
+//! | [`inventory`] | what a trace file holds |
 //! | [`condition`] | selects events by a condition in SQL syntax |
 //! | [`findings`] | what is wrong, with evidence |
 #![forbid(unsafe_code)]
 
 pub mod arguments;
 pub mod breakdown;
+pub mod check;
 pub mod classify;
 pub mod condition;
 pub mod coverage;
@@ -38,6 +41,7 @@ pub mod group;
 pub mod histogram;
 pub mod hlm;
 pub mod intervals;
+pub mod inventory;
 pub mod layers;
 pub mod pass;
 pub mod presets;

@@ -14,6 +14,8 @@
 //! It is here and not in `report` because findings are sentences with numbers in them, and because `sql` and `weft run` print numbers without a
 //! report. Values stay integers of nanoseconds and bytes until they reach this module.
 
+use std::path::Path;
+
 pub use weftline_index::Unit;
 
 use crate::table::Field;
@@ -176,6 +178,11 @@ fn metric(number: f64, unit: &str) -> String {
 /// Control characters in names must not reach a terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A path in JSON, whatever bytes it has: what is no UTF-8 is replaced.
+pub fn path_as_text<S: serde::Serializer>(path: &impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.as_ref().display())
 }
 
 #[cfg(test)]

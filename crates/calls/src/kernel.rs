@@ -5,6 +5,11 @@
 
 use crate::{CallInfo, Operation, find};
 
+/// Category of events of the processes that are followed.
+pub const KERNEL: &str = "kernel";
+/// Category of requests of block devices. They are everybody's: writeback is done by the kernel's own threads, and a device is shared.
+pub const BLOCK: &str = "block";
+
 /// One system call. Places count arguments from 1; 0 is none.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelCall {

@@ -271,12 +271,11 @@ pub(crate) enum WeaveAbi {
     Perfflow,
 }
 
-impl WeaveAbi {
-    /// As the plugin's option spells it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            WeaveAbi::Weft => "weft",
-            WeaveAbi::Perfflow => "perfflow",
+impl From<WeaveAbi> for weftline_weaving::Abi {
+    fn from(abi: WeaveAbi) -> weftline_weaving::Abi {
+        match abi {
+            WeaveAbi::Weft => weftline_weaving::Abi::Weft,
+            WeaveAbi::Perfflow => weftline_weaving::Abi::Perfflow,
         }
     }
 }

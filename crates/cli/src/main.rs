@@ -22,7 +22,6 @@ mod summary;
 mod terminal;
 mod top;
 mod usage;
-mod weaving;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;

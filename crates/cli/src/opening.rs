@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use weftline_analysis::coverage::RunTotals;
-use weftline_format::manifest::SupervisorRecord;
+use weftline_analysis::coverage::without_events;
 use weftline_index::{IndexError, OpenOptions, Run};
 
 use crate::args::OpenArgs;
@@ -70,22 +69,6 @@ fn explained(error: IndexError) -> anyhow::Error {
         Some(sentence) => anyhow!(sentence),
         None => error.into(),
     }
-}
-
-/// The sentence on a run that holds no events.
-pub(crate) fn without_events(run: &Path) -> String {
-    let (records, _) = SupervisorRecord::read_all(run);
-    let totals = RunTotals::of(&records);
-    let reasons = if totals.failures.is_empty() { totals.untraced } else { totals.failures };
-    let why = match reasons.is_empty() {
-        false => terminal::printable(&reasons.join("; ")),
-        true if records.is_empty() => {
-            "no supervisor record: it is still in progress, or was started on another host".to_owned()
-        }
-        true if totals.open => "its program is still running, and nothing is written yet; try again later".to_owned(),
-        true => "none of its programs made a traced call; see `weft doctor PROGRAM`".to_owned(),
-    };
-    format!("{} holds no events: {why}", run.display())
 }
 
 /// Columns of the terminal.

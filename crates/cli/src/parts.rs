@@ -5,9 +5,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use weftline_weaving::Installation;
+
 use crate::commands::run;
 use crate::library::LIBRARY;
-use crate::weaving::flags;
 
 /// The program that answers `weft query`: apart, because DataFusion is most of what there would be to build and to download.
 pub(crate) const SQL_PROGRAM: &str = "weft-sql";
@@ -55,7 +56,8 @@ pub(crate) fn states() -> Vec<State> {
         true => there("--kernel: built in; needs root, or CAP_BPF and CAP_PERFMON".into()),
         false => absent(Component::Kernel, "--kernel", "not built in"),
     };
-    let majors: Vec<String> = flags::plugin_majors().iter().map(u32::to_string).collect();
+    let majors: Vec<String> =
+        Installation::around(own_directory()).plugin_majors().iter().map(u32::to_string).collect();
     let weave = match majors.is_empty() {
         false => there(format!("weft weave: plugins for clang {}", majors.join(", "))),
         true => absent(Component::Weave, "weft weave", "no plugin for clang"),
@@ -69,7 +71,7 @@ fn absent(part: Component, name: &str, what: &str) -> State {
 
 /// The command that adds a part to this installation, for the middle of a sentence.
 pub(crate) fn remedy(part: Component) -> String {
-    let origin = Origin::of(&own_directory());
+    let origin = Origin::of(&own_directory().unwrap_or_default());
     let make = |target: &str| match &origin {
         Origin::Prefix(prefix) => format!("`make {target} install PREFIX={}` in a checkout", prefix.display()),
         _ => format!("`make {target}`"),
@@ -92,7 +94,7 @@ pub(crate) fn sql_program() -> Option<PathBuf> {
     if let Some(given) = std::env::var_os(SQL_VARIABLE).filter(|value| !value.is_empty()) {
         return Some(given.into());
     }
-    let own = own_directory();
+    let own = own_directory().unwrap_or_default();
     let packaged = || Some(own.parent()?.parent()?.join(SQL_PACKAGE).join("bin").join(SQL_PROGRAM));
     let places = [Some(own.join(SQL_PROGRAM)), packaged()];
     let found = places.into_iter().flatten().find(|place| place.is_file());
@@ -112,7 +114,9 @@ impl Origin {
     }
 }
 
-/// The directory of the running command; empty where the system does not tell, and then nothing is found with it.
-fn own_directory() -> PathBuf {
-    flags::own_directory().unwrap_or_default()
+/// The directory of the running command; nothing where the system does not tell, and then nothing is found with it.
+pub(crate) fn own_directory() -> Option<PathBuf> {
+    let command = std::env::current_exe().ok()?;
+    let command = command.canonicalize().unwrap_or(command);
+    Some(command.parent().map(Path::to_owned).unwrap_or(command))
 }

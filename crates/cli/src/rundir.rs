@@ -8,19 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
-use weftline_format::manifest::{
-    KERNEL_END, ManifestError, RECORD_DIR, RUN_FILE, RunManifest, SAMPLES_END, SupervisorRecord, utc,
-};
-use weftline_format::reader::is_trace_name;
+use weftline_format::manifest::{ManifestError, RECORD_DIR, RUN_FILE, RunManifest, SupervisorRecord, utc};
 use weftline_format::secrets::Arguments;
 use weftline_index::IndexError;
 use weftline_index::input::TraceSet;
+pub(crate) use weftline_index::rundir::{RUNS, is_run, newest_of, runs_in, trace_bytes, traces_in};
 
 use crate::args;
 use crate::usage::{self, Usage};
-
-/// Where runs without `-o` go.
-pub(crate) const RUNS: &str = "weft-runs";
 
 /// Nanoseconds since the epoch.
 pub(crate) fn now_ns() -> i64 {
@@ -236,60 +231,10 @@ pub(crate) fn place_of(files: &[PathBuf]) -> &Path {
     files.first().and_then(|first| first.parent()).unwrap_or(Path::new("."))
 }
 
-/// Whether a directory was made by `weft run`.
-pub(crate) fn is_run(path: &Path) -> bool {
-    path.join(RUN_FILE).is_file()
-}
-
 /// The newest run in the default directory.
 pub(crate) fn newest() -> anyhow::Result<PathBuf> {
-    newest_of(entries(Path::new(RUNS))?.into_iter().filter(|path| is_run(path)))
+    newest_of(runs_in(Path::new(RUNS))?.into_iter().filter(|path| is_run(path)))
         .with_context(|| format!("no run in ./{RUNS}; give a path, or record one with `weft run -- PROGRAM`"))
-}
-
-/// What lies in a directory that may hold runs; nothing where there is no such directory.
-pub(crate) fn entries(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    match fs::read_dir(directory) {
-        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error).with_context(|| format!("cannot look for runs in {}", directory.display())),
-    }
-}
-
-/// The run that was begun last. Names begin with the second; two runs may begin within one, and a run may have any name.
-pub(crate) fn newest_of(runs: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    let begun = |path: &PathBuf| RunManifest::read(path).map_or(i64::MIN, |manifest| manifest.created_ns);
-    runs.max_by_key(|path| (begun(path), path.clone()))
-}
-
-/// The files of a directory with names of traces, in order of names; they may be unreadable.
-pub(crate) fn traces_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
-    let mut files: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| is_trace_name(path)).collect();
-    files.sort();
-    Ok(files)
-}
-
-/// Whether a file holds samples, which are no events of a program.
-pub(crate) fn is_samples(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(SAMPLES_END.as_bytes()))
-}
-
-/// Whether a file holds kernel events.
-pub(crate) fn is_kernel(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(KERNEL_END.as_bytes()))
-}
-
-/// Size of all trace files in a run, without samples.
-pub(crate) fn size_of(run: &Path) -> u64 {
-    traces_in(run)
-        .unwrap_or_default()
-        .iter()
-        .filter(|path| !is_samples(path))
-        .filter_map(|path| path.metadata().ok())
-        .filter(fs::Metadata::is_file)
-        .fold(0, |sum, data| sum.saturating_add(data.len()))
 }
 
 #[cfg(test)]
@@ -303,16 +248,6 @@ pub(crate) mod tests {
         let manifest = RunManifest { id: name.to_owned(), created_ns, ..RunManifest::default() };
         manifest.create(&run).expect("written");
         run
-    }
-
-    #[test]
-    fn the_newest_run_is_the_one_that_began_last() {
-        let place = tempfile::tempdir().expect("a directory");
-        let runs = [("c", 5), ("a", 7), ("b", 6)].map(|(name, ns)| begun(place.path(), name, ns));
-        assert_eq!(newest_of(runs.iter().cloned()).as_ref(), Some(&runs[1]));
-        let same = ["y", "z", "x"].map(|name| begun(place.path(), name, 8));
-        assert_eq!(newest_of(runs.into_iter().chain(same.clone())).as_ref(), Some(&same[1]));
-        assert_eq!(newest_of(std::iter::empty()), None);
     }
 
     #[test]

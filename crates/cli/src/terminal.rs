@@ -1,9 +1,11 @@
 //! Colour and units of terminal output.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-pub(crate) use weftline_analysis::units::{bytes, count, counted, percent, percent_floor, printable, tenths, time};
+pub(crate) use weftline_analysis::units::{
+    bytes, count, counted, path_as_text, percent, percent_floor, printable, tenths, time,
+};
 
 use crate::args::Color;
 
@@ -118,12 +120,7 @@ pub(crate) fn table(rows: &[Vec<String>], indent: &str) -> String {
     out
 }
 
-/// A path in JSON, whatever bytes it has: what is no UTF-8 is replaced.
-pub(crate) fn path_as_text<S: serde::Serializer>(path: &impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&path.as_ref().display())
-}
-
-/// The same where there may be none.
+/// A path in JSON, where there may be none.
 pub(crate) fn maybe_path_as_text<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     match path {
         Some(path) => path_as_text(path, to),

@@ -18,6 +18,7 @@
 //! | [`roots`] | where `/proc` and `/sys` are |
 //! | [`sample`] | one sample: its interval and its values; where samples go |
 //! | `schedule` | short scheduler slices for the sampling thread |
+//! | [`usage`] | what the kernel counted for some processes since the last question |
 //! | [`writer`] | writes samples to files, and recovers those of killed collectors |
 #![deny(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod read;
 pub mod roots;
 pub mod sample;
 mod schedule;
+pub mod usage;
 pub mod writer;
 
 pub use read::raise_open_files;

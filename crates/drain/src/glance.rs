@@ -16,11 +16,13 @@
 //! | `reader` | one arena: what was read of each segment, what is new in it |
 //! | `sums` | what was seen, summed up by call, file and process |
 //! | [`window`] | the last seconds: looks in frames, frames in a window that slides |
+//! | [`picture`] | all of it as rates: what is shown |
 //!
 //! Data of other processes is copied and checked before use, as in [`arena`](crate::arena); memory is bounded
 //! whatever they write.
 
 mod directory;
+pub mod picture;
 mod reader;
 mod sums;
 pub mod window;

@@ -18,7 +18,7 @@ use crate::pipeline::FileInfo;
 use crate::{IndexError, Result};
 
 /// Version of everything in an index directory; indexes of other versions are rebuilt.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 pub(crate) const FILE: &str = "index.json";
 /// Flaws of a file that are kept in words.
 const LISTED: usize = 20;

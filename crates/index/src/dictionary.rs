@@ -185,6 +185,9 @@ pub struct Process {
     /// Its working directory at the start.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cwd: String,
+    /// All that the kernel told of it are requests of block devices.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_requests: bool,
 }
 
 impl Process {
@@ -196,6 +199,18 @@ impl Process {
     /// Whether it is none: as pid 0 stand the host, whose samples these are, or a device.
     pub fn is_host_or_device(&self) -> bool {
         self.pid == 0
+    }
+
+    /// Whether it is a thread of the kernel's own: a child of kthreadd (pid 2), or that one itself, without a program.
+    fn is_kernel_thread(&self) -> bool {
+        (self.ppid == Some(2) || self.pid == 2 && self.ppid == Some(0))
+            && self.exe.is_empty()
+            && self.command.is_empty()
+    }
+
+    /// Whether it is no process: the host, a device, a thread of the kernel.
+    fn is_none(&self) -> bool {
+        self.is_host_or_device() || self.is_kernel_thread()
     }
 
     /// What makes two records the same exec of a process; no two entries of a dictionary have the same.
@@ -230,6 +245,7 @@ impl Process {
         self.pidns = self.pidns.or(other.pidns);
         self.start = self.start.or(other.start);
         self.rank = self.rank.or(other.rank);
+        self.only_requests &= other.only_requests;
         if self.is_only_sampled() && !other.command.is_empty() {
             // It may have called exec since.
             self.command.clone_from(&other.command);
@@ -295,8 +311,11 @@ impl Dictionary {
         &self.processes[id as usize]
     }
 
-    /// Which process each entry is: entries differ by what a process executed. A process is told by its host, its namespace of pids, its pid and, since pids
-    /// are used again, its start; numbers are those of its first entry. The host itself and devices are none.
+    /// Which process each entry is: entries differ by what a process executed, and by who tells of it. A process is told by its host, its namespace of pids,
+    /// its pid and, since pids are used again, its start; numbers are those of its first entry.
+    ///
+    /// The host itself, devices and threads of the kernel are none. Nor is whoever did nothing but issue requests to block devices: the kernel tells those of
+    /// everybody, and they are of its own threads, which write back what others wrote, or of processes that have nothing to do with the run.
     pub fn identities(&self) -> Vec<Option<u32>> {
         // What does not know its namespace or its start (a child between vfork and exec) has those of the first that does.
         let mut namespaces: FxHashMap<(&str, i64), u64> = FxHashMap::default();
@@ -314,15 +333,17 @@ impl Dictionary {
                 starts.entry((process.place(), namespace(&namespaces, process), process.pid)).or_insert(start);
             }
         }
-        let mut firsts: FxHashMap<(&str, u64, i64, u64), u32> = FxHashMap::default();
-        let mut identities = Vec::with_capacity(self.processes.len());
+        // The first entry of each process, and whether one of its entries tells of a process.
+        let mut firsts: FxHashMap<(&str, u64, i64, u64), (u32, bool)> = FxHashMap::default();
+        let mut keys = Vec::with_capacity(self.processes.len());
         for (process, id) in self.processes.iter().zip(0..) {
             let (place, pidns) = (process.place(), namespace(&namespaces, process));
             let start = process.start.or_else(|| starts.get(&(place, pidns, process.pid)).copied()).unwrap_or(0);
-            let first = *firsts.entry((place, pidns, process.pid, start)).or_insert(id);
-            identities.push((!process.is_host_or_device()).then_some(first));
+            let key = (place, pidns, process.pid, start);
+            firsts.entry(key).or_insert((id, false)).1 |= !process.only_requests && !process.is_none();
+            keys.push(key);
         }
-        identities
+        keys.iter().map(|key| firsts.get(key).filter(|(_, is_told)| *is_told).map(|(first, _)| *first)).collect()
     }
 
     /// The name of a process's host; where only a hash is known, nothing.
@@ -334,5 +355,50 @@ impl Dictionary {
     /// What a hash of a string (`SH`) means.
     pub fn text(&self, hash: &str) -> Option<&str> {
         self.texts.get(hash).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries of one host, and which of them are one process.
+    fn check(entries: &[Process], expected: &[Option<u32>]) {
+        let on_host = |process: &Process| Process { host: "vm".into(), ..process.clone() };
+        let dictionary = Dictionary { processes: entries.iter().map(on_host).collect(), ..Dictionary::default() };
+        assert_eq!(dictionary.identities(), expected, "{entries:#?}");
+    }
+
+    #[test]
+    fn who_tells_of_a_process_makes_no_other() {
+        let exec = |nonce: &str| Process {
+            pid: 90,
+            pidns: Some(4_026_531_836),
+            start: Some(7),
+            nonce: nonce.into(),
+            ..Process::default()
+        };
+        let by_kernel = Process { pid: 90, boot: "b".into(), ..Process::default() };
+        let sampled = Process { start: Some(7), ..by_kernel.clone() };
+        let earlier = Process { start: Some(3), ..by_kernel.clone() };
+        check(&[by_kernel, exec("a"), exec("b"), sampled, earlier], &[Some(0), Some(0), Some(0), Some(0), Some(4)]);
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_no_processes() {
+        let of = |pid: i64, ppid: i64| Process { pid, ppid: Some(ppid), ..Process::default() };
+        let told = |process: Process| Process { exe: "/bin/sh".into(), ..process };
+        let named = |process: Process| Process { command: vec!["sh".into()], ..process };
+        check(&[of(0, 0), of(2, 0), of(35, 2), of(1, 0)], &[None, None, None, Some(3)]);
+        // In a namespace of its own pid 2 is a program like any other.
+        check(&[told(of(2, 0)), named(of(35, 2))], &[Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn who_only_issued_requests_is_no_process() {
+        let issuer = |pid: i64| Process { pid, only_requests: true, ..Process::default() };
+        let exec = Process { pid: 90, nonce: "a".into(), ..Process::default() };
+        let worker = Process { pid: 35, ppid: Some(2), start: Some(7), ..Process::default() };
+        check(&[issuer(44), issuer(90), exec, worker, issuer(35)], &[None, Some(1), Some(1), None, None]);
     }
 }

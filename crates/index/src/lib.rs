@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`input`] | what the user named (a directory, a file, a glob, several) → trace files and the place of their index |
+//! | [`rundir`] | run directories: which are runs, which is the newest, what their files are |
 //! | [`mod@column`] | the columns of an event as they are stored |
 //! | [`schema`] | the columns of an event as SQL, Python and conditions show them: names, types, units, meanings |
 //! | [`run`] | [`Run`]: an opened run, with its index built or updated |
@@ -34,6 +35,7 @@ mod pipeline;
 pub mod progress;
 mod rows;
 pub mod run;
+pub mod rundir;
 pub mod scan;
 pub mod schema;
 mod source;

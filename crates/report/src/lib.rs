@@ -10,6 +10,7 @@
 //! | [`json`] | scripts |
 //! | [`csv`], [`sqlite`], [`parquet`] | other tools: every section is a table, with full precision |
 //! | [`kept`] | a list of runs: the verdict in short, beside the index |
+//! | [`listing`] | one row of the list of runs: what is known of a run without its events |
 //! | [`sampled`] | the sections made from samples |
 //! | `sparkline` | numbers as a line of bars |
 //!
@@ -22,6 +23,7 @@ pub mod head;
 pub mod html;
 pub mod json;
 pub mod kept;
+pub mod listing;
 pub mod make;
 pub mod parquet;
 pub mod sampled;

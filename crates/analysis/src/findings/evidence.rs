@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::Array as _;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_calls::{Activity, Flow};
 use weftline_format::Phase;
 use weftline_index::column::phase_code;
@@ -14,10 +14,11 @@ use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use super::calls::{NameTable, Role};
 use super::roles::{self, RoleTime, Roles};
+use super::rules::small_transfers;
 use super::sequences::{FOLLOWED, SEEK_END, Sequencer, Sequences, Step};
 use super::tally::{LOCAL_SUMS, Sums, Tallies, add_sums, operation};
 pub(crate) use super::tally::{Op, Tally};
-use super::thresholds::{Config, Limit};
+use super::thresholds::Config;
 use super::times::{Family, Life, Threads, Waits};
 use super::training::{self, StepSpan, Training};
 use crate::breakdown::Breakdown;
@@ -90,6 +91,26 @@ fn programs(dictionary: &Dictionary) -> Vec<u32> {
     dictionary.processes.iter().map(&mut number).collect()
 }
 
+/// Whether an entry is a process of the run, or a device of it.
+fn takes_part(dictionary: &Dictionary, identities: &[Option<u32>], id: u32) -> bool {
+    identities[id as usize].is_some() || dictionary.process(id).is_host_or_device()
+}
+
+/// Lives by entry. What the kernel told of a process that recorded itself is no life beside those of its execs: nobody knows the program of that entry.
+fn lives(dictionary: &Dictionary, identities: &[Option<u32>], threads: &Threads) -> Vec<Option<Life>> {
+    let is_exec = |id: usize| !dictionary.processes[id].nonce.is_empty();
+    let recorded: FxHashSet<u32> =
+        identities.iter().enumerate().filter(|(id, _)| is_exec(*id)).filter_map(|(_, identity)| *identity).collect();
+    let mut lives: Vec<Option<Life>> = vec![None; dictionary.processes.len()];
+    for ((id, _), life) in threads {
+        let place = *id as usize;
+        if is_exec(place) || identities[place].is_none_or(|process| !recorded.contains(&process)) {
+            lives[place].get_or_insert_default().join(life);
+        }
+    }
+    lives
+}
+
 /// The findings' part of the pass over the events: what it needs of every batch, and what it makes of it.
 pub(crate) struct Gathering {
     dictionary: Arc<Dictionary>,
@@ -135,7 +156,7 @@ impl Gathering {
         let last = filter.to_ns.map_or(end, |to| to.min(end));
         let wall_ns = last.saturating_sub(first).max(0) as u64;
         let how = How {
-            small: [config.count(Limit::SmallRead), config.count(Limit::SmallWrite)],
+            small: [config.count(small_transfers::READ_SIZE), config.count(small_transfers::WRITE_SIZE)],
             origin: first,
             // At most about 200 slices, of a second at least.
             slice_ns: (wall_ns / 200).max(1_000_000_000) as i64,
@@ -181,10 +202,9 @@ impl Gathering {
             add_sums(&mut sums, state.sums.drain());
             all.join(state);
         }
-        let mut lives: Vec<Option<Life>> = vec![None; dictionary.processes.len()];
-        for ((process, _), life) in &all.threads {
-            lives[*process as usize].get_or_insert_default().join(life);
-        }
+        let identities = dictionary.identities();
+        all.threads.retain(|(id, _), _| takes_part(&dictionary, &identities, *id));
+        let lives = lives(&dictionary, &identities, &all.threads);
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable_by_key(|(key, _)| *key);
         let roles = Roles::of(all.roles, how.few_ranges, run, &name_table, &filter)?;

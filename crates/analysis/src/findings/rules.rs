@@ -1,22 +1,69 @@
-//! The rules, and the table that names them. Each is a function from evidence to findings.
+//! The rules, one file each, and the registry that names them. A rule is a constant: its words, its thresholds, and a function from evidence to findings.
+//!
+//! `peers` and `loops` are no rules: what several of them look at.
 
-mod balance;
 mod catch_all;
-mod coverage;
-mod metadata;
+mod checkpoint_stall;
+mod fsync_per_write;
+mod loader_starvation;
+mod loops;
+mod lost_coverage;
+mod metadata_bound;
+mod open_storm;
+mod peers;
+pub(super) mod random_access;
+mod rank_imbalance;
+mod re_reads;
+mod read_after_write;
+mod seek_storm;
+mod skew;
 mod slope;
-mod training;
-mod transfers;
+pub(super) mod small_transfers;
+mod stat_storm;
+mod straggler_host;
+mod straggler_process;
+mod tiny_buffers;
+mod too_few_workers;
+pub(super) mod unaligned_io;
 
 use weftline_index::Run;
 
-use super::evidence::Evidence;
+use super::calls::Call;
+use super::evidence::{Evidence, Op, Tally};
 use super::sequences::Sequences;
-use super::thresholds::Config;
+use super::thresholds::{Config, Threshold};
 use super::weigh::Weighed;
 use super::{Finding, Severity, WallTime};
 
-/// A rule, for people.
+/// The registry: every rule, in the order of docs/findings.md.
+const RULES: &[RuleInfo] = &[
+    small_transfers::READS,
+    small_transfers::WRITES,
+    random_access::RULE,
+    re_reads::RULE,
+    open_storm::RULE,
+    stat_storm::RULE,
+    seek_storm::RULE,
+    fsync_per_write::RULE,
+    metadata_bound::RULE,
+    skew::READERS,
+    skew::WRITERS,
+    straggler_process::RULE,
+    straggler_host::RULE,
+    rank_imbalance::RULE,
+    unaligned_io::RULE,
+    tiny_buffers::RULE,
+    read_after_write::RULE,
+    checkpoint_stall::RULE,
+    loader_starvation::RULE,
+    too_few_workers::RULE,
+    slope::RULE,
+    catch_all::IO,
+    catch_all::WAITING,
+    lost_coverage::RULE,
+];
+
+/// A rule: `RULE=off`, `--set`, `--explain` and docs/findings.md know it by this alone.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleInfo {
     /// Its id.
@@ -27,7 +74,23 @@ pub struct RuleInfo {
     pub when: &'static str,
     /// What to do about it.
     pub advice: &'static str,
+    /// The numbers that it compares with; their names begin with its id.
+    pub thresholds: &'static [Threshold],
+    kind: Kind,
     ask: fn(&Case<'_>) -> Vec<Finding>,
+}
+
+/// How a rule goes with the others.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// It looks at sums, and speaks whatever others say.
+    Plain,
+    /// It looks at calls in their order ([`Sequences`]), which is known only as far as they were followed.
+    Ordered,
+    /// It is silent where another finding says more: its own finding, and all others.
+    Yields(fn(&Finding, &[Finding]) -> bool),
+    /// It says where the time went rather than what is wrong, and is silent where another rule explains half of that.
+    CatchAll,
 }
 
 /// What a rule may look at.
@@ -42,7 +105,7 @@ pub(crate) struct Case<'a> {
 
 /// All rules.
 pub fn rules() -> &'static [RuleInfo] {
-    TABLE
+    RULES
 }
 
 /// Asks all that are not off.
@@ -54,209 +117,85 @@ pub(crate) fn ask(
     wall: Option<&WallTime>,
 ) -> Vec<Finding> {
     let case = Case { run, evidence, sequences, config, wall };
-    let mut found: Vec<Finding> =
-        TABLE.iter().filter(|rule| !config.is_off(rule.id)).flat_map(|rule| (rule.ask)(&case)).collect();
-    // Where one storm is nearly all of the metadata, its name says more.
-    let storm =
-        found.iter().filter(|finding| finding.rule.ends_with("-storm")).map(|finding| finding.at_stake.time_ns).max();
-    found.retain(|finding| finding.rule != "metadata-bound" || storm.unwrap_or(0) < finding.at_stake.time_ns / 5 * 4);
-    // What another rule explains needs no catch-all.
-    let explained = found.iter().filter(|finding| !is_catch_all(&finding.rule)).map(|finding| finding.at_stake.time_ns);
-    let explained = explained.max().unwrap_or(0);
-    found.retain(|finding| !is_catch_all(&finding.rule) || explained < finding.at_stake.time_ns / 2);
+    let asked = || RULES.iter().filter(|rule| !config.is_off(rule.id));
+    let mut found: Vec<Finding> = asked().flat_map(|rule| (rule.ask)(&case)).collect();
+    for rule in asked() {
+        let yields = |own: &Finding| match rule.kind {
+            Kind::Plain | Kind::Ordered => false,
+            Kind::Yields(yields) => yields(own, &found),
+            Kind::CatchAll => is_explained(own, &found),
+        };
+        let silent: Vec<bool> = found.iter().map(|own| own.rule == rule.id && yields(own)).collect();
+        let mut silent = silent.into_iter();
+        found.retain(|_| !silent.next().unwrap_or(false));
+    }
     found
+}
+
+/// Whether a rule that says what is wrong accounts for half of what a catch-all found.
+fn is_explained(own: &Finding, others: &[Finding]) -> bool {
+    let explaining = others.iter().filter(|finding| !is_catch_all(&finding.rule));
+    explaining.map(|finding| finding.at_stake.time_ns).max().unwrap_or(0) >= own.at_stake.time_ns / 2
 }
 
 /// Whether a rule says where the time went rather than what is wrong.
 pub(crate) fn is_catch_all(rule: &str) -> bool {
-    rule == catch_all::IO || rule == catch_all::WAITING
+    RULES.iter().any(|known| known.id == rule && matches!(known.kind, Kind::CatchAll))
+}
+
+/// The rules that know only as much as calls were followed in their order.
+pub(crate) fn ordered() -> impl Iterator<Item = &'static str> {
+    RULES.iter().filter(|rule| matches!(rule.kind, Kind::Ordered)).map(|rule| rule.id)
 }
 
 impl Case<'_> {
     /// A finding of a rule; nothing when its score is zero.
-    fn finding(&self, rule: &str, weighed: Weighed, what: String, query: String) -> Option<Finding> {
-        let info = TABLE.iter().find(|info| info.id == rule)?;
+    fn finding(&self, rule: &RuleInfo, weighed: Weighed, what: String, query: String) -> Option<Finding> {
         Some(Finding {
-            rule: info.id.to_owned(),
+            rule: rule.id.to_owned(),
             severity: Severity::of(weighed.score)?,
             score: weighed.score,
-            title: info.title.to_owned(),
+            title: rule.title.to_owned(),
             what,
             place: weighed.place,
             at_stake: weighed.impact,
-            advice: info.advice.to_owned(),
+            advice: rule.advice.to_owned(),
             query,
         })
     }
+
+    /// A query: calls per process and path, where there are at least so many.
+    fn counted(&self, calls: &[Call], least: u64) -> String {
+        format!(
+            "SELECT host, pid, path, count(*) AS calls, sum(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed, sum(dur_ns) / 1e9 AS seconds \
+             FROM events WHERE name IN ({}) GROUP BY host, pid, path HAVING count(*) >= {least} ORDER BY calls DESC LIMIT 20",
+            self.evidence.name_table.sql_names(calls),
+        )
+    }
+
+    /// When a process was busy with a file, as an otherwise empty sum.
+    fn span_of(&self, process: u32, file: u32, ops: &[Op]) -> Tally {
+        let mut sum = Tally::default();
+        ops.iter().for_each(|op| sum.add(&self.evidence.sum(process, file, *op)));
+        Tally { calls: 0, bytes: 0, ns: 0, ..sum }
+    }
 }
 
-const TABLE: &[RuleInfo] = &[
-    RuleInfo {
-        id: "small-reads",
-        title: "small reads",
-        when: "Most reads of a file by a process ask the kernel for less than a page. Reads from streams do not count: a stream gathers them.",
-        advice: "Read larger pieces, or through a buffer: a stream, BufReader, io.BufferedReader; pack small records into larger ones.",
-        ask: transfers::small_reads,
-    },
-    RuleInfo {
-        id: "small-writes",
-        title: "small writes",
-        when: "Most writes of a process to a file hand the kernel less than a page.",
-        advice: "Gather output in a buffer and write it in pieces of 64 KiB or more; do not flush after every line.",
-        ask: transfers::small_writes,
-    },
-    RuleInfo {
-        id: "random-access",
-        title: "random access",
-        when: "Most transfers on a file begin before or far behind the end of the one before, and are not large.",
-        advice: "Sort the accesses by offset, read whole blocks and pick from memory, or store what is used together side by side.",
-        ask: transfers::random_access,
-    },
-    RuleInfo {
-        id: "re-reads",
-        title: "the same bytes read again",
-        when: "A process reads a file's bytes several times over.",
-        advice: "Keep what is used again in memory, or copy it to a local disk first.",
-        ask: transfers::re_reads,
-    },
-    RuleInfo {
-        id: "open-storm",
-        title: "the same files opened again and again",
-        when: "A process opens the same file many times, with or without success.",
-        advice: "Open once and keep the descriptor; pread lets threads share it; remember which paths do not exist.",
-        ask: metadata::open_storm,
-    },
-    RuleInfo {
-        id: "stat-storm",
-        title: "the same paths looked up again and again",
-        when: "A process asks for the attributes of the same path many times.",
-        advice: "Remember the answer; list a directory once instead of probing names; shorten search paths (PYTHONPATH, LD_LIBRARY_PATH).",
-        ask: metadata::stat_storm,
-    },
-    RuleInfo {
-        id: "seek-storm",
-        title: "more seeks than transfers",
-        when: "A process seeks in a file at least as often as it transfers.",
-        advice: "Use pread and pwrite, which say where; do not ask for a position that the program knows.",
-        ask: metadata::seek_storm,
-    },
-    RuleInfo {
-        id: "fsync-per-write",
-        title: "syncs to disk again and again",
-        when: "A program waits for the disk many times, with few bytes each time (fsync, fdatasync, or writes to files opened with O_SYNC or O_DSYNC), and that takes its time.",
-        advice: "Sync once, when a unit of work is complete; put many rows into one transaction.",
-        ask: transfers::fsync_per_write,
-    },
-    RuleInfo {
-        id: "metadata-bound",
-        title: "more time for names than for content",
-        when: "Most of the I/O time of a job that moves data goes to opening, closing, looking up and listing.",
-        advice: "Pack many small files into few large ones (tar, WebDataset, HDF5, Parquet); open once; list once.",
-        ask: metadata::metadata_bound,
-    },
-    RuleInfo {
-        id: "reader-skew",
-        title: "one process reads nearly everything",
-        when: "Among processes of the same program that began together, one reads most of the bytes.",
-        advice: "Let every process read its part; read collectively where the format can.",
-        ask: balance::reader_skew,
-    },
-    RuleInfo {
-        id: "writer-skew",
-        title: "one process writes nearly everything",
-        when: "Among processes of the same program that began together, one writes most of the bytes.",
-        advice: "Let every process write its part, into files of its own or collectively.",
-        ask: balance::writer_skew,
-    },
-    RuleInfo {
-        id: "straggler-process",
-        title: "all wait for one process",
-        when: "Of processes of the same program that began together, one ends long after the median.",
-        advice: "Look at what it did while the others had ended; give out work in smaller pieces.",
-        ask: balance::straggler_process,
-    },
-    RuleInfo {
-        id: "straggler-host",
-        title: "one host is slower",
-        when: "The processes of one host took much longer, or spent much longer in I/O, than those of the median host.",
-        advice: "Compare the host's disks, network and load with the others'; leave it out of the job if it is ill.",
-        ask: balance::straggler_host,
-    },
-    RuleInfo {
-        id: "rank-imbalance",
-        title: "ranks have unequal work",
-        when: "Of ranks of the same program, the longest I/O, fetch or compute time of one is far above the mean of all.",
-        advice: "I/O or waiting for data: deal out files by size rather than by number, and shuffle them. Compute: give every rank as much to compute, by cost rather than by number of items.",
-        ask: balance::rank_imbalance,
-    },
-    RuleInfo {
-        id: "unaligned-io",
-        title: "transfers off block boundaries",
-        when: "Most transfers of a block or more begin inside a block. Its score counts half: page caches hide much of it.",
-        advice: "Start records at multiples of 4096 bytes; put headers into a block of their own.",
-        ask: transfers::unaligned,
-    },
-    RuleInfo {
-        id: "tiny-buffers",
-        title: "streams without a useful buffer",
-        when: "A stream is flushed for nearly every write, or was told to have no buffer and then used for small pieces.",
-        advice: "Leave the stream its buffer, or give it a larger one (setvbuf); flush when a unit of work is complete.",
-        ask: transfers::tiny_buffers,
-    },
-    RuleInfo {
-        id: "read-after-write",
-        title: "data passed on through files",
-        when: "Bytes are read back from files that the job wrote before. Its score counts half: a part of that may be wanted.",
-        advice: "Keep the data in memory, pass it through a pipe or shared memory, or put such files on a local disk or tmpfs.",
-        ask: transfers::read_after_write,
-    },
-    RuleInfo {
-        id: "checkpoint-stall",
-        title: "training stands still for checkpoints",
-        when: "Checkpoints take a part of the time in which nothing is computed.",
-        advice: "Save in the background from a copy in memory, to a local disk first, less often, or sharded over ranks.",
-        ask: training::checkpoint_stall,
-    },
-    RuleInfo {
-        id: "loader-starvation",
-        title: "the model waits for data",
-        when: "The training loop waits for its next batch while nothing is computed.",
-        advice: "Load ahead (more workers, prefetch), make samples cheaper to read and decode, or bring the data nearer.",
-        ask: training::loader_starvation,
-    },
-    RuleInfo {
-        id: "too-few-workers",
-        title: "too few loader workers",
-        when: "The model waits for data, and the loop loads it itself or its workers are busy nearly all the time.",
-        advice: "Raise the number of loader workers (num_workers), as far as processors and memory go.",
-        ask: training::too_few_workers,
-    },
-    RuleInfo {
-        id: "slope",
-        title: "calls that are slower than others like them",
-        when: "Files, processes or periods take a large part of the I/O time, far more than the same operations of the same program take on average, and move less than their part of the bytes. The score is DFAnalyzer's normalised slope, (atan(slope) - 45°) / 45°, with calls weighed by their operation.",
-        advice: "Look at those calls first: they wait for something that others do not.",
-        ask: slope::slope,
-    },
-    RuleInfo {
-        id: catch_all::IO,
-        title: "most of the time is file I/O",
-        when: "File I/O has most of the wall time, and no rule explains half of that. It names the operation, file and process. Its score is 0.3 from `dominant-io.seconds` on and less in proportion below: it says where the time went, not what is wrong.",
-        advice: "Look at those calls first: fewer and larger ones, nearer storage, or I/O beside computing.",
-        ask: catch_all::io,
-    },
-    RuleInfo {
-        id: catch_all::WAITING,
-        title: "most of the time is waiting",
-        when: "Waiting has most of the wall time, and no rule explains half of that. It names whom the process waited for. Its score is 0.3 from `dominant-waiting.seconds` on and less in proportion below; half of that where waiting is what the process is there for: for children, threads, time or the terminal, or a process that computes next to nothing itself (a shell, a server).",
-        advice: "Look at what the other one does meanwhile: make it faster, or let it work ahead so that nobody waits.",
-        ask: catch_all::waiting,
-    },
-    RuleInfo {
-        id: "lost-coverage",
-        title: "the trace does not show everything",
-        when: "Trace files are damaged, events were dropped, programs could not be traced, or the kernel counted many more bytes than the trace holds.",
-        advice: "`weft check` says per process what is missing and why; other findings may be understated.",
-        ask: coverage::lost_coverage,
-    },
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `--set`, the documents and readers take from the declarations.
+    #[test]
+    fn rules_are_whole() {
+        for (place, rule) in RULES.iter().enumerate() {
+            assert!(RULES[..place].iter().all(|other| other.id != rule.id), "{} is there twice", rule.id);
+            assert!(rule.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", rule.id);
+            assert!(!rule.title.is_empty() && !rule.title.ends_with('.'), "{}", rule.id);
+            assert!(rule.when.ends_with('.') && rule.advice.ends_with('.'), "{}: sentences", rule.id);
+            for threshold in rule.thresholds {
+                assert_eq!(threshold.name.split_once('.').map(|(id, _)| id), Some(rule.id), "{}", threshold.name);
+            }
+        }
+    }
+}

@@ -12,7 +12,17 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::calls::Call;
-use super::thresholds::{Config, Limit};
+use super::rules::{random_access, unaligned_io};
+use super::thresholds::{Config, Threshold};
+
+/// Limits of what is followed.
+pub(crate) const THRESHOLDS: &[Threshold] = &[STREAMS];
+const STREAMS: Threshold = Threshold::new(
+    "limits.streams",
+    1_000_000.0,
+    "open files",
+    "Sequences of calls are followed for so many at once (about 100 MB); what is beyond is counted and named.",
+);
 
 /// What one process did with one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,10 +142,10 @@ impl Sequencer {
             patterns: Vec::new(),
             places: FxHashMap::default(),
             open: FxHashMap::default(),
-            most: config.count(Limit::Streams) as usize,
+            most: config.count(STREAMS) as usize,
             unfollowed: 0,
-            gap: config.count(Limit::RandomGap),
-            block: config.count(Limit::UnalignedBlock).max(1),
+            gap: config.count(random_access::GAP),
+            block: config.count(unaligned_io::BLOCK).max(1),
         };
         Sequencer { waiting: Mutex::default(), follower: Mutex::new((0, follower)), spare: Mutex::default() }
     }

@@ -1,7 +1,6 @@
 //! Generated traces through all rules: each rule speaks where its pattern is, and is silent just below its threshold.
 
 pub(crate) mod builder;
-mod cases;
 mod coverage;
 mod headlines;
 mod yaml_rules;
@@ -11,7 +10,7 @@ use builder::Trace;
 use super::{Config, Finding, Severity, findings};
 
 /// The verdict on a trace, with some settings.
-fn judge(trace: &Trace, settings: &[&str]) -> super::Verdict {
+pub(crate) fn judge(trace: &Trace, settings: &[&str]) -> super::Verdict {
     let mut config = Config::default();
     for setting in settings {
         config.set(setting).expect(setting);
@@ -21,7 +20,7 @@ fn judge(trace: &Trace, settings: &[&str]) -> super::Verdict {
 }
 
 /// A rule speaks of the first trace and not of the second.
-fn check(rule: &str, fires: &Trace, silent: &Trace) -> Finding {
+pub(crate) fn check(rule: &str, fires: &Trace, silent: &Trace) -> Finding {
     let found = judge(fires, &[]);
     let finding = found.findings.iter().find(|finding| finding.rule == rule).cloned();
     let finding = finding.unwrap_or_else(|| panic!("{rule} says nothing, but {:#?}", found.findings));

@@ -93,7 +93,7 @@ pub(crate) struct Family {
     pub processes: Vec<ProcessTimes>,
     /// By the id of the index; nothing for those without events.
     pub places: Vec<Option<usize>>,
-    /// By place: the id of the exec that lived longest.
+    /// By place: the id of the exec that lived longest; of a process that recorded none, of what else tells of it.
     pub ids: Vec<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Family {
 
     fn add_threads(&mut self, dictionary: &Dictionary, threads: &Threads) {
         let mut all: FxHashMap<(usize, i64), Life> = FxHashMap::default();
-        let mut longest = vec![0; self.processes.len()];
+        let mut longest = vec![(false, 0); self.processes.len()];
         let mut lives: FxHashMap<u32, Life> = FxHashMap::default();
         for ((id, tid), life) in threads {
             let Some(place) = self.places[*id as usize] else { continue };
@@ -149,8 +149,11 @@ impl Family {
         lives.sort_unstable_by_key(|(id, _)| *id);
         for (id, life) in lives {
             let Some(place) = self.places[id as usize] else { continue };
-            if life.ns() > longest[place] {
-                (longest[place], self.ids[place]) = (life.ns(), id);
+            // What the kernel told of a process has no program.
+            let known = dictionary.process(id);
+            let rank = (!known.nonce.is_empty(), life.ns());
+            if rank > longest[place] {
+                (longest[place], self.ids[place]) = (rank, id);
             }
         }
         let mut all: Vec<((usize, i64), Life)> = all.into_iter().collect();

@@ -7,9 +7,34 @@
 use std::collections::BTreeMap;
 
 use super::evidence::{Evidence, Tally};
-use super::thresholds::{Config, Limit};
+use super::thresholds::{Config, Threshold};
 use super::{Impact, Place, Who};
 use crate::{program, units};
+
+/// What holds for every rule.
+pub(crate) const THRESHOLDS: &[Threshold] = &[SHARE, SECONDS, CALLS, FULL_SHARE, FULL_SECONDS];
+const SHARE: Threshold = Threshold::new(
+    "matter.share",
+    0.05,
+    "of the time",
+    "What takes less than a twentieth of the job cannot make it noticeably faster.",
+);
+pub(crate) const SECONDS: Threshold =
+    Threshold::new("matter.seconds", 0.1, "s", "Less is within the noise of a program's start.");
+const CALLS: Threshold = Threshold::new(
+    "matter.calls",
+    10000.0,
+    "calls",
+    "So many calls count even if a cache made each of them cheap here: on a shared file system they are not.",
+);
+const FULL_SHARE: Threshold =
+    Threshold::new("matter.full-share", 0.5, "of the time", "At this share a finding has its full score.");
+pub(crate) const FULL_SECONDS: Threshold = Threshold::new(
+    "matter.full-seconds",
+    2.0,
+    "s",
+    "Below it the score goes down in proportion: nobody tunes a program for a fraction of a second.",
+);
 
 /// Processes and files that a finding names; the others are counted.
 const NAMED: usize = 5;
@@ -68,9 +93,8 @@ impl Evidence {
 
     fn weigh_as(&self, times: Times, config: &Config, parts: &[Part]) -> Option<Weighed> {
         let weighed = self.measure(times, config, parts);
-        let enough = weighed.impact.share >= config.get(Limit::Share)
-            && (weighed.impact.seconds() >= config.get(Limit::Seconds)
-                || weighed.impact.calls >= config.count(Limit::Calls));
+        let enough = weighed.impact.share >= config.get(SHARE)
+            && (weighed.impact.seconds() >= config.get(SECONDS) || weighed.impact.calls >= config.count(CALLS));
         (enough && weighed.score > 0.0).then_some(weighed)
     }
 
@@ -126,8 +150,8 @@ impl Evidence {
 
 /// A share of the time as a score.
 pub(crate) fn score(config: &Config, share: f64, seconds: f64) -> f64 {
-    let of_share = share / config.get(Limit::FullShare).max(f64::MIN_POSITIVE);
-    let of_time = seconds / config.get(Limit::FullSeconds).max(f64::MIN_POSITIVE);
+    let of_share = share / config.get(FULL_SHARE).max(f64::MIN_POSITIVE);
+    let of_time = seconds / config.get(FULL_SECONDS).max(f64::MIN_POSITIVE);
     (of_share.min(1.0) * of_time.min(1.0)).clamp(0.0, 1.0)
 }
 

@@ -145,16 +145,16 @@ pub(super) fn top_directories(
 pub(super) fn process_ids(gathered: &Gathered, dictionary: &Dictionary) -> BTreeMap<u32, TopRow> {
     let mut process_ids: BTreeMap<u32, TopRow> = BTreeMap::new();
     let (identities, labels) = (dictionary.identities(), process_labels(dictionary));
-    for (id, _) in gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some()) {
-        let Some(identity) = identities[id] else { continue };
-        let process = dictionary.process(id as u32);
+    let lived = |first: u32| gathered.lives.get(first as usize).is_some_and(Option::is_some);
+    for (process, (id, identity)) in dictionary.processes.iter().zip(identities.iter().enumerate()) {
+        let Some(identity) = identity.filter(|first| lived(*first)) else { continue };
         let row = process_ids.entry(identity).or_insert_with(|| TopRow {
             name: labels[id].clone(),
             pid: Some(process.pid),
             ..TopRow::default()
         });
         row.rank = process.rank.or(row.rank);
-        // What a process executed last is what it was started for.
+        // What a process executed last is what it was started for. What the kernel told of it has no program.
         let label = program::label(&process.command, &process.exe, &process.name);
         row.program = Some(label).filter(|label| !label.is_empty()).or(row.program.take());
         if let Some(traffic) = gathered.processes.get(id) {

@@ -2,6 +2,7 @@
 
 mod findings_golden;
 mod golden;
+mod kernel_threads;
 mod oracle;
 mod summary;
 mod totals;

@@ -1,16 +1,14 @@
 //! `weft info`: what a run holds.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use serde::Serialize;
-use weftline_analysis::coverage::{self, Ledger, RunTotals};
-use weftline_format::event::Phase;
+use weftline_analysis::coverage::{self, Ledger, RunTotals, without_events};
+use weftline_analysis::inventory::FileInventory;
 use weftline_format::manifest::{RunManifest, SupervisorRecord};
-use weftline_format::reader;
 
 use crate::args::ReadArgs;
 use crate::commands::recover;
@@ -61,7 +59,7 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
     for error in errors {
         writeln!(std::io::stderr(), "weft: {error}")?;
     }
-    let trace_bytes = rundir::size_of(run);
+    let trace_bytes = rundir::trace_bytes(run);
     let totals = RunTotals::of(&records);
     let mut out = std::io::stdout().lock();
     if json {
@@ -100,11 +98,11 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
 
 /// All facts about the run were printed; a run without events is still an error, unless it is in progress.
 fn require_events(run: &Path, totals: &RunTotals, records: &[SupervisorRecord]) -> anyhow::Result<()> {
-    let unknown = records.is_empty() && rundir::size_of(run) > 0;
+    let unknown = records.is_empty() && rundir::trace_bytes(run) > 0;
     if unknown || totals.open || holds_events(totals, records) {
         return Ok(());
     }
-    bail!(opening::without_events(run))
+    bail!(without_events(run))
 }
 
 /// The state of an index, without building it.
@@ -145,30 +143,8 @@ fn index_of(named: &[PathBuf]) -> IndexInfo {
     })
 }
 
-/// The facts about trace files without a manifest.
-#[derive(Default, Serialize)]
-struct FileInfo {
-    #[serde(serialize_with = "terminal::path_as_text")]
-    path: PathBuf,
-    /// Why it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unreadable: Option<String>,
-    dialect: String,
-    /// Spans, instants and counters.
-    events: u64,
-    /// Of those: spans, by their starts.
-    spans: u64,
-    metadata: u64,
-    processes: usize,
-    threads: usize,
-    first_ns: Option<i64>,
-    last_ns: Option<i64>,
-    categories: BTreeMap<String, u64>,
-    damage: Vec<String>,
-}
-
 fn of_files(place: &Path, files: &[PathBuf], json: bool, terminal: Terminal) -> anyhow::Result<()> {
-    let infos: Vec<FileInfo> = files.iter().map(|path| of_file(path)).collect();
+    let infos: Vec<FileInventory> = files.iter().map(|path| FileInventory::of(path)).collect();
     let mut out = std::io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &infos)?;
@@ -212,39 +188,4 @@ fn of_files(place: &Path, files: &[PathBuf], json: bool, terminal: Terminal) -> 
         }
     }
     Ok(())
-}
-
-fn of_file(path: &Path) -> FileInfo {
-    let mut info = FileInfo { path: path.to_owned(), ..FileInfo::default() };
-    let mut threads = BTreeSet::new();
-    let scanned = reader::scan_file(path, &mut |event| {
-        if event.phase == Phase::Metadata {
-            info.metadata += 1;
-            return;
-        }
-        info.events += 1;
-        info.spans += u64::from(matches!(event.phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin));
-        threads.insert((event.pid, event.tid));
-        let category: &str = &event.cat;
-        match info.categories.get_mut(category) {
-            Some(count) => *count += 1,
-            None => {
-                info.categories.insert(category.to_owned(), 1);
-            }
-        }
-        if let Some(start) = event.start_ns {
-            info.first_ns = Some(info.first_ns.map_or(start, |first: i64| first.min(start)));
-            let end = start.saturating_add(event.dur_ns.unwrap_or(0));
-            info.last_ns = Some(info.last_ns.map_or(end, |last: i64| last.max(end)));
-        }
-    });
-    let scanned = match scanned {
-        Ok(scanned) => scanned,
-        Err(error) => return FileInfo { unreadable: Some(error.source.to_string()), ..info },
-    };
-    info.threads = threads.len();
-    info.processes = threads.iter().map(|(pid, _)| pid).collect::<BTreeSet<_>>().len();
-    info.dialect = scanned.dialect.to_string();
-    info.damage = scanned.damage.flaws.iter().map(ToString::to_string).collect();
-    info
 }

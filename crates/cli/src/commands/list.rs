@@ -1,15 +1,12 @@
 //! `weft list`: the runs of a directory, the newest first.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use serde::Serialize;
-use weftline_analysis::coverage::RunTotals;
-use weftline_format::manifest::{Exit, ManifestError, RUN_FILE, RunManifest, SupervisorRecord};
 use weftline_report::head::Head;
-use weftline_report::kept;
+use weftline_report::listing::RunRow;
 use weftline_report::text;
 
 use crate::args::ListArgs;
@@ -17,37 +14,13 @@ use crate::opening;
 use crate::rundir;
 use crate::terminal::{self, Terminal};
 
-/// A run, as scripts see it.
-#[derive(Serialize)]
-struct Row {
-    #[serde(serialize_with = "terminal::path_as_text")]
-    directory: PathBuf,
-    id: String,
-    started_ns: i64,
-    command: Vec<String>,
-    host: String,
-    job_id: Option<String>,
-    exits: Vec<Exit>,
-    failed: bool,
-    /// Processes of it are still running.
-    open: bool,
-    wall_ns: u64,
-    read_bytes: u64,
-    written_bytes: u64,
-    events: u64,
-    lost: u64,
-    trace_bytes: u64,
-    /// The verdict of the last report on the whole run, if there was one.
-    verdict: Option<kept::Kept>,
-}
-
 /// Runs the verb.
 pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
     let newest =
         args.since.map(|since| rundir::now_ns().saturating_sub(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)));
     let (mut rows, mut unread) = (Vec::new(), Vec::new());
     for run in directories(&places(args))? {
-        match row(&run) {
+        match RunRow::of(&run) {
             Ok(row) => rows.push(row),
             Err(error) => unread.push(error.to_string()),
         }
@@ -88,45 +61,16 @@ fn directories(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             found.push(place.clone());
             continue;
         }
-        // Whatever has the name of a manifest: one that cannot be read is reported.
-        let before = found.len();
-        found.extend(rundir::entries(place)?.into_iter().filter(|path| path.join(RUN_FILE).exists()));
-        if found.len() == before {
+        let runs = rundir::runs_in(place)?;
+        if runs.is_empty() {
             bail!("no run in {}; give a directory that holds runs, or record one with `weft run`", place.display());
         }
+        found.extend(runs);
     }
     Ok(found)
 }
 
-/// What is known of a run without a look at its events.
-fn row(run: &Path) -> Result<Row, ManifestError> {
-    let manifest = RunManifest::read(run)?;
-    let (records, _) = SupervisorRecord::read_all(run);
-    let totals = RunTotals::of(&records);
-    let exits: Vec<Exit> = records.iter().filter_map(|record| record.exit).collect();
-    let (read_bytes, written_bytes) = totals.bytes();
-    let trace_bytes = rundir::size_of(run);
-    Ok(Row {
-        directory: run.to_owned(),
-        id: manifest.id,
-        started_ns: manifest.created_ns,
-        command: manifest.command,
-        host: manifest.host,
-        job_id: manifest.launcher.job_id,
-        failed: exits.iter().any(|exit| exit.code != Some(0)),
-        exits,
-        open: totals.open,
-        wall_ns: totals.wall_ns,
-        read_bytes,
-        written_bytes,
-        events: totals.events,
-        lost: totals.lost(),
-        trace_bytes,
-        verdict: kept::read(run, trace_bytes),
-    })
-}
-
-fn table(rows: &[Row], width: usize, terminal: Terminal) -> String {
+fn table(rows: &[RunRow], width: usize, terminal: Terminal) -> String {
     let paint = terminal.stdout();
     let heading =
         ["started", "run", "command", "job", "ended", "wall", "read", "written", "verdict"].map(str::to_owned);
@@ -186,7 +130,7 @@ fn shorten(cells: &mut [Vec<String>], width: usize) {
 }
 
 /// `0`, `3`, `SIGKILL`; `running`.
-fn ended(row: &Row) -> String {
+fn ended(row: &RunRow) -> String {
     if row.open {
         return "running".to_owned();
     }

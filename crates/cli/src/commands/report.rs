@@ -31,7 +31,7 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
         && rundir::is_run(path)
         && asks_all(args)
     {
-        kept::write(path, rundir::size_of(path), &verdict);
+        kept::write(path, rundir::trace_bytes(path), &verdict);
     }
     // A page may turn out to be damaged when it is read.
     if !warned {

@@ -194,7 +194,7 @@ impl Tracing {
 
 /// Removes a run that never started.
 fn remove_unused(run: &Path) {
-    let traced = rundir::size_of(run) > 0;
+    let traced = rundir::trace_bytes(run) > 0;
     if !traced && SupervisorRecord::read_all(run).0.len() <= 1 {
         // Only our own manifest files; a directory that holds anything else stays.
         let is_record = |name: &str| [".json", ".live", ".room"].iter().any(|end| name.ends_with(end));

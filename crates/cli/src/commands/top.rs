@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use weftline_collect::usage::{Sampler, Usage as Used};
+use weftline_drain::glance::picture::{Picture, State, Usage};
 use weftline_drain::glance::window::{Frame, Window};
 use weftline_drain::glance::{RunState, Seen};
 use weftline_drain::{DrainError, Glance};
@@ -16,9 +18,7 @@ use crate::rundir;
 use crate::signals::{self, Caught, Signals};
 use crate::terminal::{self, Paint, Terminal};
 use crate::top::draw::draw;
-use crate::top::picture::{Picture, State};
 use crate::top::screen::{self, Screen};
-use crate::top::usage::Sampler;
 use crate::top::view::{KeyAction, View, keys};
 
 /// Calls and files are those of so long.
@@ -98,7 +98,7 @@ impl Watch {
     fn new(glance: Glance, run: &Path) -> Watch {
         let run = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy().into_owned();
         let window = Window::new(WINDOW.as_nanos() as u64);
-        Watch { glance, run, kernel: Sampler::new(), window, frame: Frame::default(), last: None }
+        Watch { glance, run, kernel: Sampler::default(), window, frame: Frame::default(), last: None }
     }
 
     /// Reads what is new; whether the run goes on, and how long to wait until the next look.
@@ -128,7 +128,11 @@ impl Watch {
     fn picture(&mut self) -> Option<Picture> {
         self.window.push(std::mem::take(&mut self.frame));
         let pids = self.pids();
-        let usage = self.kernel.sample(pids.into_iter());
+        let used = self.kernel.sample(pids.into_iter()).into_iter().map(|(pid, used)| {
+            let Used { cpu_ns, rss_bytes, read_bytes, write_bytes } = used;
+            (pid, Usage { cpu_ns, rss_bytes, read_bytes, write_bytes })
+        });
+        let usage = used.collect();
         self.last.as_ref().map(|seen| Picture::new(&self.run, seen, &self.window, &usage, rundir::now_ns()))
     }
 }

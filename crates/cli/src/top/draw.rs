@@ -3,8 +3,8 @@
 //! No line is wider than the terminal and there are never more lines than it has, whatever names hold and however small it is.
 
 use unicode_width::UnicodeWidthChar as _;
+use weftline_drain::glance::picture::{Heat, Picture, Process, State};
 
-use super::picture::{Heat, Picture, Process, State};
 use super::view::{Sort, View};
 use crate::terminal::{Paint, count, percent, percent_floor, printable, tenths, time};
 

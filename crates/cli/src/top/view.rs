@@ -1,6 +1,6 @@
 //! What the user selected, and the keys that change it.
 
-use super::picture::{Picture, Process};
+use weftline_drain::glance::picture::{Picture, Process};
 
 /// The column that processes are sorted by, largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,18 +111,6 @@ impl View {
         };
         rows.sort_by(|a, b| key(b).total_cmp(&key(a)).then_with(|| a.pid.cmp(&b.pid)));
         rows
-    }
-}
-
-impl Process {
-    /// Bytes read per second: by the kernel, or where it does not tell by the trace.
-    pub(crate) fn read(&self) -> f64 {
-        self.read_bytes_per_second.unwrap_or(self.traced_read_bytes_per_second)
-    }
-
-    /// Bytes written per second, likewise.
-    pub(crate) fn write(&self) -> f64 {
-        self.write_bytes_per_second.unwrap_or(self.traced_write_bytes_per_second)
     }
 }
 

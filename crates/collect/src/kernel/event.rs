@@ -1,5 +1,6 @@
 //! One kernel event, and its line in a trace.
 
+use weftline_calls::kernel::{BLOCK, KERNEL};
 use weftline_format::hash::path_hash;
 use weftline_format::line::LineBuf;
 
@@ -29,11 +30,6 @@ impl Source {
         if self == Source::Block { BLOCK } else { KERNEL }
     }
 }
-
-/// Category of events of followed processes.
-pub const KERNEL: &str = "kernel";
-/// Category of requests of devices.
-pub const BLOCK: &str = "block";
 
 /// What only requests of devices have.
 #[derive(Debug, Clone, PartialEq, Eq)]

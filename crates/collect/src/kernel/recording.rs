@@ -150,6 +150,7 @@ fn record(tracer: &Mutex<Tracer>, events: &OwnedFd, newcomers: &Receiver<u32>, m
 struct Writer {
     path: PathBuf,
     file: File,
+    own_pid: u32,
     about: Identity,
     lines: LineBuf,
     /// Paths and lanes that the current member has named.
@@ -189,6 +190,7 @@ impl Writer {
         Ok(Writer {
             path,
             file,
+            own_pid: own.pid,
             about,
             lines: LineBuf::new(),
             defined: HashSet::new(),
@@ -206,6 +208,10 @@ impl Writer {
     }
 
     fn take(&mut self, event: &KernelEvent<'_>) {
+        // That we start the program is nothing that the program does: a run has no process of ours.
+        if event.source == Source::Process && event.pid == self.own_pid {
+            return;
+        }
         self.count(event);
         if self.lines.is_empty() {
             if self.sequence == 0 {

@@ -318,8 +318,9 @@ fn events_become_a_trace_file() {
     let file = recording.file().to_owned();
     let record = recording.finish();
     assert!(record.lost.is_empty(), "{:?}", record.lost);
-    let (mut events, mut reads) = (0, 0);
+    let (mut events, mut reads, own) = (0, 0, i64::from(std::process::id()));
     let scanned = weftline_format::reader::scan_file(&file, &mut |event| {
+        assert!(event.pid != own || event.cat == weftline_calls::kernel::BLOCK, "no process of the run: {event:?}");
         events += u64::from(event.phase != weftline_format::Phase::Metadata);
         reads += u64::from(event.name == "read" && event.cat == "kernel");
     });

@@ -2,9 +2,12 @@
 //!
 //! Our own members state it once, in their identity line; DFTracer's events each name their host, by its hash or in full; others have only a pid. An event that does
 //! not name its host is on the one host that its file names: between vfork and exec a child writes into its parent's file. If a file names no host,
-//! the file itself identifies its processes.
+//! the file itself identifies its processes. The kernel reports the requests of every process to block devices; a process that did nothing else is marked,
+//! and is not a process of the run ([`Dictionary::identities`](crate::Dictionary::identities)).
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use weftline_calls::kernel::BLOCK;
+use weftline_format::Phase;
 use weftline_format::quick::{Record, fields};
 use weftline_format::{Value, identity};
 
@@ -47,6 +50,8 @@ struct Last {
     pid: i64,
     hhash: Option<String>,
     id: u32,
+    /// Nothing but requests of devices is known of it yet.
+    only_requests: bool,
 }
 
 impl ProcessTable {
@@ -71,6 +76,7 @@ impl ProcessTable {
             && last.pid == record.pid
             && last.hhash.as_deref() == record.hhash
             && !is_identity(record)
+            && (!last.only_requests || is_request(record))
             && (record.hhash.is_some() || !record.rest.contains(HOSTNAME))
         {
             return last.id;
@@ -95,7 +101,9 @@ impl ProcessTable {
             *id
         } else if let Some(owner) = &self.owner {
             let (host, boot, pidns) = (owner.host.clone(), owner.boot.clone(), owner.pidns);
-            self.intern(Process { pid: record.pid, host, boot, pidns, ..Process::default() })
+            // Metadata make no process.
+            let only_requests = is_request(record) || record.phase == Phase::Metadata;
+            self.intern(Process { pid: record.pid, host, boot, pidns, only_requests, ..Process::default() })
         } else {
             hostname = argument(record, "hostname").and_then(|host| host.as_str().map(str::to_owned));
             let host = hostname.clone().unwrap_or_default();
@@ -107,7 +115,8 @@ impl ProcessTable {
         };
         // An identity line carries its host's hash, the events after it do not. A host named in full is looked at each time.
         let hhash = record.hhash.filter(|_| !is_identity(record)).map(str::to_owned);
-        self.last = hostname.is_none().then_some(Last { pid: record.pid, hhash, id });
+        let only_requests = self.processes[id as usize].only_requests;
+        self.last = hostname.is_none().then_some(Last { pid: record.pid, hhash, id, only_requests });
         id
     }
 
@@ -125,6 +134,10 @@ impl ProcessTable {
             let known = &mut self.processes[id as usize];
             if known.is_only_sampled() && known.command != process.command {
                 known.complete(&process);
+                self.changed.push(id);
+            }
+            if known.only_requests && !process.only_requests {
+                known.only_requests = false;
                 self.changed.push(id);
             }
             if !process.name.is_empty() && known.name != process.name {
@@ -173,6 +186,11 @@ fn is_identity(record: &Record<'_>) -> bool {
     identity::is_identity(record.phase, record.name, record.cat)
 }
 
+/// Whether it is a request of a block device, which the kernel told.
+fn is_request(record: &Record<'_>) -> bool {
+    record.cat == BLOCK && record.phase == Phase::Complete
+}
+
 /// The process that an identity line speaks of.
 fn identified(record: &Record<'_>) -> Process {
     let mut process = Process { pid: record.pid, ..Process::default() };
@@ -188,7 +206,8 @@ fn identified(record: &Record<'_>) -> Process {
             ("ppid", Value::Int(number)) => process.ppid = Some(number),
             ("rank", Value::Int(number)) => process.rank = Some(number),
             ("start", value) => process.start = value.as_u64(),
-            ("pidns", value) => process.pidns = value.as_u64(),
+            // Collectors do not look for it, and write 0.
+            ("pidns", value) => process.pidns = value.as_u64().filter(|namespace| *namespace != 0),
             ("cmd", Value::Json(list)) => process.command = serde_json::from_str(&list).unwrap_or_default(),
             _ => {}
         }

@@ -4,15 +4,41 @@
 
 use weftline_calls::Activity;
 
-use super::Case;
+use super::{Case, Kind, RuleInfo};
 use crate::findings::dominant::{Class, matters};
-use crate::findings::thresholds::Limit;
-use crate::findings::weigh::{Part, Times, Weighed};
-use crate::findings::{Finding, Impact, Place, WallTime};
+use crate::findings::weigh::{self, Part, Times, Weighed};
+use crate::findings::{Finding, Impact, Place, Threshold, WallTime};
 use crate::units;
 
-pub(super) const IO: &str = "dominant-io";
-pub(super) const WAITING: &str = "dominant-waiting";
+pub(super) const IO: RuleInfo = RuleInfo {
+    id: "dominant-io",
+    title: "most of the time is file I/O",
+    when: "File I/O has most of the wall time, and no rule explains half of that. It names the operation, file and process. Its score is 0.3 from `dominant-io.seconds` on and less in proportion below: it says where the time went, not what is wrong.",
+    advice: "Look at those calls first: fewer and larger ones, nearer storage, or I/O beside computing.",
+    thresholds: &[IO_SHARE, IO_SECONDS],
+    kind: Kind::CatchAll,
+    ask: io,
+};
+
+pub(super) const WAITING: RuleInfo = RuleInfo {
+    id: "dominant-waiting",
+    title: "most of the time is waiting",
+    when: "Waiting has most of the wall time, and no rule explains half of that. It names whom the process waited for. Its score is 0.3 from `dominant-waiting.seconds` on and less in proportion below; half of that where waiting is what the process is there for: for children, threads, time or the terminal, or a process that computes next to nothing itself (a shell, a server).",
+    advice: "Look at what the other one does meanwhile: make it faster, or let it work ahead so that nobody waits.",
+    thresholds: &[WAITING_SHARE, WAITING_SECONDS],
+    kind: Kind::CatchAll,
+    ask: waiting,
+};
+
+const IO_SHARE: Threshold = Threshold::new("dominant-io.share", 0.5, "of the time", "Most of it.");
+const IO_SECONDS: Threshold = Threshold::new(
+    "dominant-io.seconds",
+    10.0,
+    "s",
+    "Below it, the score goes down in proportion: copies and builds are done by then.",
+);
+const WAITING_SHARE: Threshold = Threshold::new("dominant-waiting.share", 0.5, "of the time", "Most of it.");
+const WAITING_SECONDS: Threshold = Threshold::new("dominant-waiting.seconds", 10.0, "s", "As for I/O.");
 
 /// The score of a long wait: where medium begins.
 const FULL: f64 = 0.3;
@@ -20,9 +46,9 @@ const FULL: f64 = 0.3;
 const WORKS: f64 = 0.05;
 
 /// The wall time, if most of it is of a class.
-fn mostly<'c>(case: &Case<'c>, class: Class, share: Limit) -> Option<&'c WallTime> {
+fn mostly<'c>(case: &Case<'c>, class: Class, share: Threshold) -> Option<&'c WallTime> {
     let limit = case.config.get(share);
-    let seconds = case.config.get(Limit::Seconds);
+    let seconds = case.config.get(weigh::SECONDS);
     let found = case.wall.filter(|wall| wall.dominant == class && wall.share(class) >= limit);
     found.filter(|wall| wall.time_ns(class) as f64 >= seconds * 1e9)
 }
@@ -31,12 +57,12 @@ fn impact(wall: &WallTime, class: Class, sum: Impact) -> Impact {
     Impact { time_ns: i64::try_from(wall.time_ns(class)).unwrap_or(i64::MAX), share: wall.share(class), ..sum }
 }
 
-fn score(case: &Case<'_>, impact: &Impact, full: Limit) -> f64 {
+fn score(case: &Case<'_>, impact: &Impact, full: Threshold) -> f64 {
     FULL * (impact.seconds() / case.config.get(full).max(f64::MIN_POSITIVE)).min(1.0)
 }
 
-pub(super) fn io(case: &Case<'_>) -> Vec<Finding> {
-    let Some(wall) = mostly(case, Class::FileIo, Limit::DominantIoShare) else { return Vec::new() };
+fn io(case: &Case<'_>) -> Vec<Finding> {
+    let Some(wall) = mostly(case, Class::FileIo, IO_SHARE) else { return Vec::new() };
     let evidence = case.evidence;
     let own = evidence.sums.iter().filter(|((process, _, _), _)| matters(evidence, *process));
     let parts: Vec<Part> =
@@ -51,12 +77,12 @@ pub(super) fn io(case: &Case<'_>) -> Vec<Finding> {
     );
     let query = "SELECT name, path, host, pid, count(*) AS calls, sum(ret) AS bytes, sum(dur_ns) / 1e9 AS seconds FROM events \
                  WHERE lower(cat) IN ('posix', 'stdio') AND path IS NOT NULL GROUP BY name, path, host, pid ORDER BY seconds DESC LIMIT 20";
-    let weighed = Weighed { score: score(case, &impact, Limit::DominantIoSeconds), impact, place: measured.place };
-    case.finding(IO, weighed, what, query.to_owned()).into_iter().collect()
+    let weighed = Weighed { score: score(case, &impact, IO_SECONDS), impact, place: measured.place };
+    case.finding(&IO, weighed, what, query.to_owned()).into_iter().collect()
 }
 
-pub(super) fn waiting(case: &Case<'_>) -> Vec<Finding> {
-    let Some(wall) = mostly(case, Class::Waiting, Limit::DominantWaitingShare) else { return Vec::new() };
+fn waiting(case: &Case<'_>) -> Vec<Finding> {
+    let Some(wall) = mostly(case, Class::Waiting, WAITING_SHARE) else { return Vec::new() };
     let split = case.evidence.breakdown.together();
     let calls = wall.waits.iter().map(|wait| wait.calls).sum();
     let sum_ns = wall.waits.iter().map(|wait| wait.time_ns).fold(0, u64::saturating_add);
@@ -81,6 +107,54 @@ pub(super) fn waiting(case: &Case<'_>) -> Vec<Finding> {
     );
     let place =
         Place { processes: wall.process.iter().cloned().collect(), process_count: wall.processes, ..Place::default() };
-    let weighed = Weighed { score: asks * score(case, &impact, Limit::DominantWaitingSeconds), impact, place };
-    case.finding(WAITING, weighed, what, query).into_iter().collect()
+    let weighed = Weighed { score: asks * score(case, &impact, WAITING_SECONDS), impact, place };
+    case.finding(&WAITING, weighed, what, query).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::Severity;
+    use crate::findings::tests::builder::{SECOND, lasting, transfers};
+    use crate::findings::tests::check;
+
+    #[test]
+    fn what_no_rule_explains_is_named() {
+        // Large reads one after the other: nothing is wrong with them but that they take the time.
+        let reading = |seconds: i64, of: i64| lasting(of, transfers("read", seconds * 2, SECOND / 2, 8 << 20));
+        let found = check("dominant-io", &reading(10, 20), &reading(9, 20));
+        assert_eq!((found.severity, found.at_stake.time_ns), (Severity::Medium, 10_000_000_000), "{found:#?}");
+        assert_eq!(
+            (found.what.as_str(), found.place.files.as_slice()),
+            (
+                "File I/O takes 10.00 s, 50.0 % of the wall time, mostly reading /data/x by process 1.",
+                &["/data/x".to_owned()][..]
+            )
+        );
+        let found = check("dominant-io", &reading(9, 18), &reading(9, 20));
+        assert_eq!(found.severity, Severity::Low, "it ends before it is worth an hour: {found:#?}");
+        // Another rule explains it, or only a small part of it.
+        let mixed = |small: i64| {
+            lasting(20, move |trace| {
+                transfers("read", 20, SECOND / 2, 8 << 20)(trace);
+                (0..small).for_each(|place| {
+                    trace.transfer(1, "write", "/data/y", 500, place * 100, 100);
+                });
+            })
+        };
+        check("dominant-io", &mixed(9_000), &lasting(20, transfers("read", 30_000, 500, 100)));
+        // A process that computes too waits for a pipe; one that only waits is there for that.
+        let waiting = |seconds: i64, compute: i64| {
+            lasting(20, move |trace| {
+                for _ in 0..seconds * 10 {
+                    trace.call(1, "read", "pipe:[123]", SECOND / 10, r#""fd":0,"size":100,"ret":10"#);
+                }
+            })
+            .span(1, "compute", "step", 15 * SECOND, compute, "")
+        };
+        let found = check("dominant-waiting", &waiting(10, SECOND), &waiting(9, SECOND));
+        assert_eq!((found.severity, found.at_stake.time_ns), (Severity::Medium, 10_000_000_000), "{found:#?}");
+        assert!(found.what.contains("waits 10.00 s, 50.0 % of the wall time: 10.00 s for a pipe"), "{found:#?}");
+        let found = check("dominant-waiting", &waiting(15, SECOND / 2), &waiting(9, SECOND));
+        assert_eq!(found.severity, Severity::Low, "{found:#?}");
+    }
 }

@@ -7,13 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weftline_calls::Activity;
 
-use super::Case;
-use super::balance::cohorts;
-use crate::findings::Finding;
+use super::peers::cohorts;
+use super::{Case, Kind, RuleInfo};
 use crate::findings::evidence::{Op, Tally};
-use crate::findings::thresholds::Limit;
 use crate::findings::weigh::Part;
+use crate::findings::{Finding, Threshold};
 use crate::units;
+
+pub(super) const RULE: RuleInfo = RuleInfo {
+    id: "slope",
+    title: "calls that are slower than others like them",
+    when: "Files, processes or periods take a large part of the I/O time, far more than the same operations of the same program take on average, and move less than their part of the bytes. The score is DFAnalyzer's normalised slope, (atan(slope) - 45°) / 45°, with calls weighed by their operation.",
+    advice: "Look at those calls first: they wait for something that others do not.",
+    thresholds: &[SCORE, PART, SECONDS],
+    kind: Kind::Plain,
+    ask,
+};
+
+const SCORE: Threshold = Threshold::new("slope.score", 0.3, "score", "The reference's limit between low and medium.");
+const PART: Threshold =
+    Threshold::new("slope.part", 0.2, "of the I/O time", "A slow file that is hardly used is not a bottleneck.");
+const SECONDS: Threshold = Threshold::new(
+    "slope.seconds",
+    1.0,
+    "s",
+    "Programs differ in what they do; a second of odd calls is worth a look.",
+);
 
 /// A view of fewer rows says nothing about its rows.
 const FEWEST_ROWS: usize = 4;
@@ -34,7 +53,7 @@ struct Row {
     usual_ns: f64,
 }
 
-pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
+fn ask(case: &Case<'_>) -> Vec<Finding> {
     let evidence = case.evidence;
     let usual = evidence.usual();
     let add = |row: &mut Row, program: u32, op: Op, tally: &Tally| {
@@ -43,7 +62,7 @@ pub(super) fn slope(case: &Case<'_>) -> Vec<Finding> {
         row.usual_ns += tally.calls as f64 * known.ns as f64 / known.calls.max(1) as f64;
     };
     let (mut files, mut process_ids, mut slices): (Rows, Rows, Rows) = (Rows::new(), Rows::new(), Rows::new());
-    let cohorts = cohorts(evidence, case.config.get(Limit::StragglerSpread));
+    let cohorts = cohorts(case);
     let peers: BTreeSet<u32> = cohorts.into_iter().filter(|cohort| cohort.len() >= FEWEST_ROWS).flatten().collect();
     for ((process, file, op), tally) in &evidence.sums {
         let program = evidence.programs[*process as usize];
@@ -101,7 +120,7 @@ fn view(
         let time = row.tally.ns as f64 / all.ns as f64;
         let bytes = if all.bytes == 0 { 0.0 } else { row.tally.bytes as f64 / all.bytes as f64 };
         let score = normalized(row.tally.ns as f64 / row.usual_ns);
-        if score >= config.get(Limit::SlopeScore) && time >= config.get(Limit::SlopePart) && bytes < time {
+        if score >= config.get(SCORE) && time >= config.get(PART) && bytes < time {
             worst = worst.max(score);
             sum.add(&row.tally);
             usual_ns += row.usual_ns;
@@ -112,7 +131,7 @@ fn view(
         return None;
     }
     let weighed = evidence.weigh(config, &parts(&odd, &sum));
-    let mut weighed = weighed.filter(|weighed| weighed.impact.seconds() >= config.get(Limit::SlopeSeconds))?;
+    let mut weighed = weighed.filter(|weighed| weighed.impact.seconds() >= config.get(SECONDS))?;
     if rows_are == "periods" {
         weighed.place.processes.clear();
         weighed.place.process_count = 0;
@@ -133,17 +152,53 @@ fn view(
          sum(dur_ns) * 1.0 / sum(sum(dur_ns)) OVER () / (count(*) * 1.0 / sum(count(*)) OVER ()) AS slope FROM events \
          WHERE lower(cat) IN ('posix', 'stdio') AND path IS NOT NULL GROUP BY 1 ORDER BY seconds DESC LIMIT 20"
     );
-    case.finding("slope", weighed, what, query)
+    case.finding(&RULE, weighed, what, query)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::normalized;
+    use super::*;
+    use crate::findings::tests::builder::lasting;
+    use crate::findings::tests::check;
 
     #[test]
     fn slopes_are_scored_as_the_reference_does() {
         for (slope, expected) in [(0.0, 0.0), (1.0, 0.0), (3.0f64.sqrt(), 1.0 / 3.0), (f64::INFINITY, 1.0)] {
             assert!((normalized(slope) - expected).abs() < 1e-12, "{slope}: {}", normalized(slope));
         }
+    }
+
+    #[test]
+    fn slopes() {
+        let slow = |dur: i64| {
+            lasting(10, move |trace| {
+                for round in 0..1_000 {
+                    for file in 0..5 {
+                        let path = format!("/data/{file}");
+                        trace.transfer(1, "read", &path, if file == 3 { dur } else { 100 }, round * 8192, 8192);
+                    }
+                }
+            })
+        };
+        // At a slope of tan(58.5°) the score is 0.3: 400 µs of calls elsewhere and 3.1 times as long here would be below a second.
+        let found = check("slope", &slow(2_000), &slow(900));
+        assert_eq!(found.place.files, ["/data/3"], "{found:#?}");
+        // More bytes in the same time: the file is used more, not slower.
+        let large = lasting(10, |trace| {
+            for round in 0..1_000 {
+                for file in 0..5 {
+                    let bytes = if file == 3 { 1 << 20 } else { 8192 };
+                    trace.transfer(
+                        1,
+                        "read",
+                        &format!("/data/{file}"),
+                        if file == 3 { 2_000 } else { 100 },
+                        round * bytes,
+                        bytes,
+                    );
+                }
+            }
+        });
+        check("slope", &slow(2_000), &large);
     }
 }

@@ -119,3 +119,47 @@ impl Trace {
         Run::open(&[directory.to_owned()], &options).expect("opened")
     }
 }
+
+/// A second, as traces count.
+pub(crate) const SECOND: i64 = 1_000_000;
+
+/// A trace that lasts for some seconds, and what happens in it.
+pub(crate) fn lasting(seconds: i64, fill: impl FnOnce(&mut Trace)) -> Trace {
+    let mut trace = Trace::new().process(1, "a", None);
+    fill(&mut trace);
+    trace.until(1, seconds * SECOND)
+}
+
+/// Transfers of one kind, one after the other in the file.
+pub(crate) fn transfers(name: &'static str, count: i64, dur: i64, bytes: i64) -> impl FnOnce(&mut Trace) {
+    move |trace| {
+        for place in 0..count {
+            trace.transfer(1, name, "/data/x", dur, place * bytes, bytes);
+        }
+    }
+}
+
+/// Four processes of one program, each of which does what `fill` says.
+pub(crate) fn four(ends: [i64; 4], mut fill: impl FnMut(i64, &mut Trace)) -> Trace {
+    let mut trace = Trace::new();
+    for pid in 1..=4 {
+        trace = trace.process(pid, "a", None);
+        fill(pid, &mut trace);
+        trace = trace.until(pid, ends[pid as usize - 1]);
+    }
+    trace
+}
+
+/// A training loop of ten steps of one second: so much of each waits, so much computes.
+pub(crate) fn training(fetch: i64, compute: i64, own_loading: bool) -> Trace {
+    let mut trace = Trace::new().process(1, "a", None);
+    for step in 0..10 {
+        let start = step * SECOND;
+        trace = trace.span(1, "dataloader", "fetch", start, fetch, "");
+        if own_loading {
+            trace = trace.span(1, "data", "item", start, fetch, "");
+        }
+        trace = trace.span(1, "compute", "step", start + SECOND - compute, compute, "");
+    }
+    trace
+}

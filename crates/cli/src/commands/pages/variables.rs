@@ -12,6 +12,7 @@ use weftline_index::input::CACHE_VARIABLES;
 use weftline_recorder::identity::{JOB_ID_VARIABLES, NODE_ID_VARIABLES, rank_variables};
 use weftline_recorder::process::LIVE_VARIABLE;
 use weftline_session::LIBRARY_VARIABLE;
+use weftline_weaving::installation::{DATA_VARIABLES, PLUGINS_VARIABLE};
 
 use crate::commands::collect::options;
 use crate::commands::run::AUTO_VARIABLE;
@@ -19,7 +20,6 @@ use crate::commands::weave::CCACHE_FILES;
 use crate::defaults::CONFIG_VARIABLES;
 use crate::parts::SQL_VARIABLE;
 use crate::terminal::COLOR_VARIABLES;
-use crate::weaving::flags::{DATA_VARIABLES, PLUGINS_VARIABLE};
 
 /// Variables that mean one thing together.
 struct Row {

@@ -69,7 +69,7 @@ fn verdict(run: &Path, record: &SupervisorRecord) -> Judgement {
         .and_then(|opened| Ok(findings(&opened, &Config::default())?));
     match judged {
         Ok(verdict) => {
-            kept::write(run, rundir::size_of(run), &verdict);
+            kept::write(run, rundir::trace_bytes(run), &verdict);
             Judgement::Judged(Box::new(verdict))
         }
         Err(error) => Judgement::Unjudged(terminal::printable(&format!("none: {}", terminal::chain(&error)))),
@@ -106,7 +106,7 @@ pub(super) fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, ter
         Judgement::Unjudged(why) => (None, Some(why.as_str())),
         Judgement::Nothing => (None, None),
     };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], judged, opening::width(), paint);
+    let text = summary::text(&shown, rundir::trace_bytes(run), &[record], judged, opening::width(), paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }
 

@@ -9,39 +9,39 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, bail};
-
-use super::OLDEST;
-use super::elf::Needs;
+use crate::elf::Needs;
+use crate::{OLDEST, Result, WeaveError};
 
 /// Programs that stand before a compiler, or are called by its name and call it.
 const LAUNCHERS: [&str; 4] = ["ccache", "sccache", "distcc", "icecc"];
 
 /// The libLLVM that a program or plugin loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Llvm {
+pub struct Llvm {
     /// Its name for the loader, such as `libLLVM-14.so.1` or `libLLVM.so.19.1`.
-    pub(crate) name: String,
+    pub name: String,
     /// The file, if it lies where the loader looks.
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) major: u32,
+    pub file: Option<PathBuf>,
+    /// Its major version.
+    pub major: u32,
 }
 
 impl Llvm {
     /// That of a file; `None` where the file needs none.
-    pub(crate) fn of(path: &Path) -> anyhow::Result<Option<Llvm>> {
-        let needs = Needs::of(path).with_context(|| format!("{} cannot be read", path.display()))?.unwrap_or_default();
+    pub fn of(path: &Path) -> Result<Option<Llvm>> {
+        let unreadable = |source| WeaveError::Unreadable { path: path.to_owned(), source };
+        let needs = Needs::of(path).map_err(unreadable)?.unwrap_or_default();
         let found = needs.libraries.iter().find_map(|name| Some((name, major_of(name)?)));
         Ok(found.map(|(name, major)| Llvm { name: name.clone(), file: needs.file_of(name), major }))
     }
 
     /// Would both be the same copy in one process?
-    pub(crate) fn is_same(&self, other: &Llvm) -> bool {
+    pub fn is_same(&self, other: &Llvm) -> bool {
         self.name == other.name && self.file == other.file
     }
 
     /// As the user knows it: the file, else the name.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         self.file.as_ref().map_or_else(|| self.name.clone(), |file| file.display().to_string())
     }
 }
@@ -55,23 +55,22 @@ fn major_of(library: &str) -> Option<u32> {
 
 /// What a command turned out to be.
 #[derive(Debug)]
-pub(crate) enum Compiler {
+pub enum Compiler {
     /// A clang that a plugin can be made for.
     Clang {
         /// Its file.
         program: PathBuf,
+        /// What it loads.
         llvm: Llvm,
     },
     /// gcc, which has no such plugins.
     Gcc,
 }
 
-/// Looks at the command of a compiler. The error is a sentence for the user.
-pub(crate) fn identify(command: &[OsString]) -> anyhow::Result<Compiler> {
-    let Some(name) = command.get(position(command)) else {
-        bail!("no compiler was named; for example `weft weave -- clang++ -c main.cpp`")
-    };
-    let program = find(name).with_context(|| format!("{}: no such compiler", name.display()))?;
+/// Looks at the command of a compiler.
+pub fn identify(command: &[OsString]) -> Result<Compiler> {
+    let name = command.get(position(command)).ok_or(WeaveError::NoCompiler)?;
+    let program = find(name).ok_or_else(|| WeaveError::NoSuchCompiler { name: name.clone() })?;
     if is_named(&program, &["gcc", "g++"]) {
         return Ok(Compiler::Gcc);
     }
@@ -86,7 +85,7 @@ fn is_launcher(word: &OsStr) -> bool {
 }
 
 /// Where the compiler stands in a command: first, or behind launchers, as in `ccache clang`.
-pub(crate) fn position(command: &[OsString]) -> usize {
+pub fn position(command: &[OsString]) -> usize {
     command.iter().position(|word| !is_launcher(word)).unwrap_or(0)
 }
 
@@ -111,34 +110,27 @@ fn find(name: &OsStr) -> Option<PathBuf> {
         .find(|path| !is_launcher(path.as_os_str()))
 }
 
-fn clang(program: PathBuf) -> anyhow::Result<Compiler> {
-    let Some(llvm) = Llvm::of(&program)? else {
-        bail!(
-            "{} has LLVM linked into itself, so no plugin can share it; weave with a clang that uses libLLVM.so, such as those of Debian, Ubuntu, Fedora",
-            program.display()
-        )
-    };
-    if llvm.major < OLDEST {
-        bail!("{} is LLVM {}; weaving needs LLVM {OLDEST} or later", program.display(), llvm.major);
+fn clang(program: PathBuf) -> Result<Compiler> {
+    match Llvm::of(&program)? {
+        None => Err(WeaveError::LinkedIn { program }),
+        Some(llvm) if llvm.major < OLDEST => Err(WeaveError::TooOld { program, version: llvm.major.to_string() }),
+        Some(llvm) => Ok(Compiler::Clang { program, llvm }),
     }
-    Ok(Compiler::Clang { program, llvm })
 }
 
 /// A program with another name: asked who it is.
-fn wrapped(name: &OsStr, program: &Path) -> anyhow::Result<Compiler> {
+fn wrapped(name: &OsStr, program: &Path) -> Result<Compiler> {
     let asked = Command::new(name).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let words = asked.with_context(|| format!("cannot start {}", name.display()))?.stdout;
+    let words = asked.map_err(|source| WeaveError::NotStarted { program: name.into(), source })?.stdout;
     let words = String::from_utf8_lossy(&words).into_owned();
     match version_of(&words) {
         Version::Clang { major, directory } => {
             let beside = [format!("clang-{major}"), "clang".to_owned()];
             let real = beside.iter().find_map(|name| Path::new(&directory?).join(name).canonicalize().ok());
-            clang(real.with_context(|| {
-                format!("{} is a clang, but does not say where it lies; name that clang itself", program.display())
-            })?)
+            clang(real.ok_or_else(|| WeaveError::Hidden { program: program.to_owned() })?)
         }
         Version::Gcc => Ok(Compiler::Gcc),
-        Version::Other => bail!("{} is neither clang nor gcc: `weft weave` cannot weave with it", program.display()),
+        Version::Other => Err(WeaveError::Unknown { program: program.to_owned() }),
     }
 }
 

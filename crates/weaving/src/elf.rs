@@ -32,16 +32,16 @@ const DIRECTORIES: [&str; 8] = [
 
 /// What a file wants of the loader.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub struct Needs {
     /// Names of libraries, in order.
-    pub(crate) libraries: Vec<String>,
+    pub libraries: Vec<String>,
     /// Directories to look in first, with `$ORIGIN` replaced.
     directories: Vec<PathBuf>,
 }
 
 impl Needs {
     /// Reads them; `None` for a file that is no 64-bit ELF file, such as a script.
-    pub(crate) fn of(path: &Path) -> io::Result<Option<Needs>> {
+    pub fn of(path: &Path) -> io::Result<Option<Needs>> {
         let file = File::open(path)?;
         let mut head = [0u8; 64];
         match file.read_exact_at(&mut head, 0) {
@@ -55,7 +55,7 @@ impl Needs {
     }
 
     /// The file that the loader will take for a library.
-    pub(crate) fn file_of(&self, library: &str) -> Option<PathBuf> {
+    pub fn file_of(&self, library: &str) -> Option<PathBuf> {
         let variable = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let given: Vec<PathBuf> = std::env::split_paths(&variable).filter(|path| path.is_absolute()).collect();
         let places = self.directories.iter().chain(&given).cloned().chain(DIRECTORIES.iter().map(PathBuf::from));
@@ -113,7 +113,8 @@ fn read(file: &File, head: &[u8], origin: &Path) -> io::Result<Option<Needs>> {
     let (Some(address), Some(length)) = (value(DT_STRTAB), value(DT_STRSZ)) else { return Ok(None) };
     let inside = |(start, size, _): &&(u64, u64, u64)| address.checked_sub(*start).is_some_and(|into| into < *size);
     let Some((start, _, offset)) = loads.iter().find(inside) else { return Ok(None) };
-    let strings = piece(file, address - start + offset, length)?;
+    // A sum that no file can have; reading there fails, as it does anywhere behind the end.
+    let strings = piece(file, (address - start).saturating_add(*offset), length)?;
     let text = |at: u64| -> Option<String> {
         let bytes = strings.get(usize::try_from(at).ok()?..)?;
         Some(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next()?).into_owned())

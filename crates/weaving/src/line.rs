@@ -10,19 +10,22 @@ use std::path::Path;
 
 /// What a command line does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub struct Work {
     /// Something is compiled to an object, to assembly or to LLVM's own code.
-    pub(crate) compiles: bool,
-    pub(crate) links: Linking,
+    pub compiles: bool,
+    /// Whether something is linked, and how.
+    pub links: Linking,
     /// Index of a `--` behind which all words are files: flags must stand before it.
-    pub(crate) files_from: Option<usize>,
+    pub files_from: Option<usize>,
 }
 
 /// Is a program or library made?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Linking {
+pub enum Linking {
+    /// Neither.
     #[default]
     No,
+    /// With shared libraries.
     Dynamic,
     /// With `-static`: no shared library can take part.
     Static,
@@ -157,7 +160,7 @@ const HEADERS: &[&str] = &["h", "H", "hh", "hp", "hxx", "hpp", "HPP", "h++", "tc
 const DEEPEST: u32 = 8;
 
 /// Looks at the words behind the compiler's name.
-pub(crate) fn work(words: &[OsString]) -> Work {
+pub fn work(words: &[OsString]) -> Work {
     let files_from = words.iter().position(|word| word == "--");
     let mut all = Vec::new();
     for word in words {

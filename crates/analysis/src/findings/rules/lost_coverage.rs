@@ -4,13 +4,30 @@ use std::collections::HashSet;
 
 use weftline_format::manifest::{ProcessRecord, State, SupervisorRecord};
 
-use super::Case;
+use super::{Case, Kind, RuleInfo};
 use crate::coverage::{self, Direction};
-use crate::findings::Finding;
-use crate::findings::thresholds::Limit;
 use crate::findings::weigh::Weighed;
-use crate::findings::{Impact, Place, Severity, Who};
+use crate::findings::{Finding, Impact, Place, Severity, Threshold, Who};
 use crate::units;
+
+pub(super) const RULE: RuleInfo = RuleInfo {
+    id: "lost-coverage",
+    title: "the trace does not show everything",
+    when: "Trace files are damaged, events were dropped, programs could not be traced, or the kernel counted many more bytes than the trace holds.",
+    advice: "`weft check` says per process what is missing and why; other findings may be understated.",
+    thresholds: &[PART, BYTES],
+    kind: Kind::Plain,
+    ask,
+};
+
+const PART: Threshold = Threshold::new(
+    "lost-coverage.part",
+    0.1,
+    "of the bytes",
+    "The loader and locale files are never seen; a tenth is more than they are.",
+);
+const BYTES: Threshold =
+    Threshold::new("lost-coverage.bytes", 16777216.0, "bytes", "Less than that is the start of programs.");
 
 /// A loss is at least worth a look, however small.
 const LOSS: f64 = 0.3;
@@ -19,7 +36,7 @@ const NOTE: f64 = 0.1;
 
 const FILES_NAMED: usize = 5;
 
-pub(super) fn lost_coverage(case: &Case<'_>) -> Vec<Finding> {
+fn ask(case: &Case<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = damaged(case).into_iter().collect();
     let records = coverage::records(case.run).concat();
     if case.evidence.partial {
@@ -81,7 +98,7 @@ fn damaged(case: &Case<'_>) -> Option<Finding> {
     let place = Place { files, file_count: hurt.len() as u64, ..Place::default() };
     let impact = Impact { bytes: lost, calls: flaws, ..Impact::default() };
     let weighed = Weighed { impact, place, score: (LOSS + part).min(1.0) };
-    case.finding("lost-coverage", weighed, what, "SELECT * FROM damage".to_owned())
+    case.finding(&RULE, weighed, what, "SELECT * FROM damage".to_owned())
 }
 
 fn who(process: &ProcessRecord) -> Who {
@@ -129,12 +146,7 @@ fn dropped(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let place = Place { processes, process_count, ..Place::default() };
     let impact = Impact { calls: drops, ..Impact::default() };
     let weighed = Weighed { impact, place, score: (LOSS + part).min(1.0) };
-    case.finding(
-        "lost-coverage",
-        weighed,
-        what,
-        "SELECT host, pid, count(*) AS kept FROM events GROUP BY host, pid".to_owned(),
-    )
+    case.finding(&RULE, weighed, what, "SELECT host, pid, count(*) AS kept FROM events GROUP BY host, pid".to_owned())
 }
 
 /// Bytes that the kernel counted for whole trees of processes and the trace does not hold, and programs that could not be traced.
@@ -148,7 +160,7 @@ fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
         all.filter(|process| process.untraced.is_some()).map(|process| (process.cpu_ns, process))
     };
     let part = gap as f64 / kernel.max(1) as f64;
-    let large = gap >= case.config.count(Limit::LostBytes) && part >= case.config.get(Limit::LostPart);
+    let large = gap >= case.config.count(BYTES) && part >= case.config.get(PART);
     let (processes, process_count) = named(untraced());
     if !large && process_count == 0 {
         return None;
@@ -178,7 +190,7 @@ fn unseen(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let impact = Impact { bytes: gap, ..Impact::default() };
     let score = if large { (LOSS + 0.5 * part).min(1.0) } else { NOTE };
     let query = "SELECT host, pid, sum(ret) AS traced_bytes FROM io WHERE ret > 0 GROUP BY host, pid ORDER BY traced_bytes DESC";
-    case.finding("lost-coverage", Weighed { impact, place, score }, what, query.to_owned())
+    case.finding(&RULE, Weighed { impact, place, score }, what, query.to_owned())
 }
 
 /// What collectors say that they did not see. Where a program is traced its recorder has told everything, whatever the samples lack.
@@ -205,7 +217,7 @@ fn unsampled(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let impact = Impact { calls: ends + missing, ..Impact::default() };
     let weighed = Weighed { impact, place: Place::default(), score: NOTE };
     let query = "SELECT host, pid, ts_ns, value AS unseen_ns FROM counters WHERE name = 'end' AND key = 'unseen_ns' AND value > 0 ORDER BY value DESC LIMIT 20";
-    case.finding("lost-coverage", weighed, format!("{}.", parts.join("; ")), query.to_owned())
+    case.finding(&RULE, weighed, format!("{}.", parts.join("; ")), query.to_owned())
 }
 
 fn unfinished(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
@@ -219,5 +231,5 @@ fn unfinished(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> 
     );
     let weighed = Weighed { impact: Impact::default(), place: Place::default(), score: NOTE };
     let query = "SELECT host, pid, max(ts_ns) AS last_ns FROM events GROUP BY host, pid ORDER BY last_ns DESC LIMIT 20";
-    case.finding("lost-coverage", weighed, what, query.to_owned())
+    case.finding(&RULE, weighed, what, query.to_owned())
 }

@@ -1,37 +1,38 @@
-//! The kernel's numbers of the processes of a run: CPU time, memory, bytes.
+//! The kernel's numbers of some processes since the last question: CPU time, memory, bytes. For `weft top`; [`crate::collector`] writes what goes
+//! into a trace.
 
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use weftline_collect::process::ProcessSampler;
-use weftline_collect::roots::Roots;
-use weftline_collect::sample::{Interval, Sink, Subject, Value};
-
-use crate::rundir;
+use crate::process::ProcessSampler;
+use crate::roots::Roots;
+use crate::sample::{Interval, Sink, Subject, Value};
 
 /// One process over the last interval. Nothing where the kernel does not tell, or not yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Usage {
-    pub(crate) cpu_ns: Option<u64>,
-    pub(crate) rss_bytes: Option<u64>,
-    pub(crate) read_bytes: Option<u64>,
-    pub(crate) write_bytes: Option<u64>,
+pub struct Usage {
+    /// Processor time.
+    pub cpu_ns: Option<u64>,
+    /// Memory.
+    pub rss_bytes: Option<u64>,
+    /// Bytes that its calls read.
+    pub read_bytes: Option<u64>,
+    /// Bytes that its calls wrote.
+    pub write_bytes: Option<u64>,
 }
 
 /// Samples processes by pid.
-pub(crate) struct Sampler {
+#[derive(Default)]
+pub struct Sampler {
     roots: Roots,
     samplers: HashMap<u32, ProcessSampler>,
     last_ns: Option<i64>,
 }
 
 impl Sampler {
-    pub(crate) fn new() -> Sampler {
-        Sampler { roots: Roots::default(), samplers: HashMap::new(), last_ns: None }
-    }
-
     /// Reads all these processes. What a process did is known from the second time on.
-    pub(crate) fn sample(&mut self, pids: impl Iterator<Item = u32>) -> HashMap<u32, Usage> {
-        let now_ns = rundir::now_ns();
+    pub fn sample(&mut self, pids: impl Iterator<Item = u32>) -> HashMap<u32, Usage> {
+        let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64);
         let at = Interval { start_ns: self.last_ns.unwrap_or(now_ns), end_ns: now_ns };
         let known = self.last_ns.replace(now_ns).is_some();
         let mut before = std::mem::take(&mut self.samplers);
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn this_process_is_read() {
-        let mut kernel = Sampler::new();
+        let mut kernel = Sampler::default();
         let own = std::process::id();
         let first = kernel.sample([own, 0, u32::MAX].into_iter());
         assert_eq!(first.len(), 1, "neither of the others is a process");

@@ -1,82 +1,121 @@
-//! What is shown, as data: rates, not sums.
+//! A run at a moment, as data: rates, not sums. What `weft top` draws and prints as JSON.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use weftline_drain::glance::window::{Hot, Window};
-use weftline_drain::glance::{ProcessState, RunState, Seen};
 
-use super::usage::Usage;
+use super::window::{Hot, Window};
+use super::{ProcessState, RunState, Seen};
 
 /// Calls, and files, that are kept for drawing: more than the tallest terminal shows.
 const MOST_HOT: usize = 200;
 
+/// What the kernel says of one process over the last interval. Nothing where it does not tell, or not yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// Processor time.
+    pub cpu_ns: Option<u64>,
+    /// Memory.
+    pub rss_bytes: Option<u64>,
+    /// Bytes that its calls read.
+    pub read_bytes: Option<u64>,
+    /// Bytes that its calls wrote.
+    pub write_bytes: Option<u64>,
+}
+
 /// A run at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Picture {
-    pub(crate) run: String,
-    pub(crate) state: State,
+pub struct Picture {
+    /// Its name.
+    pub run: String,
+    /// Whether it goes on.
+    pub state: State,
     /// Since the run began.
-    pub(crate) elapsed_ns: u64,
-    /// Processes that record now, and those that ended.
-    pub(crate) running: usize,
-    pub(crate) ended: u64,
+    pub elapsed_ns: u64,
+    /// Processes that record now …
+    pub running: usize,
+    /// … and those that ended.
+    pub ended: u64,
     /// Of the last interval.
-    pub(crate) interval_ns: u64,
-    pub(crate) events_per_second: f64,
+    pub interval_ns: u64,
+    /// Events, those that were not read included.
+    pub events_per_second: f64,
     /// Since the run began, by reason.
-    pub(crate) drops: BTreeMap<String, u64>,
-    pub(crate) processes: Vec<Process>,
+    pub drops: BTreeMap<String, u64>,
+    /// Its processes.
+    pub processes: Vec<Process>,
     /// Calls and files are those of the last seconds: so many …
-    pub(crate) window_ns: u64,
+    pub window_ns: u64,
     /// … and of the events in them, this part was read; of the others only the number is known.
-    pub(crate) share_seen: f64,
-    pub(crate) calls: Vec<Heat>,
-    pub(crate) files: Vec<Heat>,
-    pub(crate) notes: Vec<String>,
+    pub share_seen: f64,
+    /// Calls, the hottest first.
+    pub calls: Vec<Heat>,
+    /// Files, likewise.
+    pub files: Vec<Heat>,
+    /// What the user should know.
+    pub notes: Vec<String>,
 }
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub enum State {
+    /// A supervisor drains it.
     Running,
+    /// Its processes record by themselves.
     Unsupervised,
+    /// Its supervisor is gone.
     Abandoned,
+    /// Nothing of it runs any more.
     Ended,
 }
 
 /// A process of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    pub(crate) ppid: u32,
-    pub(crate) rank: Option<u32>,
-    pub(crate) name: String,
-    pub(crate) exe: String,
-    pub(crate) ending: bool,
+pub struct Process {
+    /// Its pid.
+    pub pid: u32,
+    /// Its parent's.
+    pub ppid: u32,
+    /// Its rank within a parallel job.
+    pub rank: Option<u32>,
+    /// Its command line, shortened.
+    pub name: String,
+    /// Its executable.
+    pub exe: String,
+    /// It announced its end, or is gone.
+    pub ending: bool,
     /// Of one processor, by the kernel.
-    pub(crate) cpu_percent: Option<f64>,
-    pub(crate) rss_bytes: Option<u64>,
-    pub(crate) read_bytes_per_second: Option<f64>,
-    pub(crate) write_bytes_per_second: Option<f64>,
+    pub cpu_percent: Option<f64>,
+    /// Memory, by the kernel.
+    pub rss_bytes: Option<u64>,
+    /// By the kernel.
+    pub read_bytes_per_second: Option<f64>,
+    /// By the kernel.
+    pub write_bytes_per_second: Option<f64>,
     /// By those of its events that were read.
-    pub(crate) traced_read_bytes_per_second: f64,
-    pub(crate) traced_write_bytes_per_second: f64,
-    pub(crate) events_per_second: f64,
+    pub traced_read_bytes_per_second: f64,
+    /// Likewise.
+    pub traced_write_bytes_per_second: f64,
+    /// Events.
+    pub events_per_second: f64,
     /// Records that could not be kept.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 /// A call or a file of the last seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Heat {
-    pub(crate) name: String,
+pub struct Heat {
+    /// Its name or path.
+    pub name: String,
     /// Of each second, the time that was spent in it; over all threads, so more than a second is possible.
-    pub(crate) time_share: f64,
-    pub(crate) per_second: f64,
-    pub(crate) read_bytes_per_second: f64,
-    pub(crate) write_bytes_per_second: f64,
+    pub time_share: f64,
+    /// Calls.
+    pub per_second: f64,
+    /// Bytes read.
+    pub read_bytes_per_second: f64,
+    /// Bytes written.
+    pub write_bytes_per_second: f64,
 }
 
 fn rate(count: u64, length_ns: u64) -> f64 {
@@ -85,7 +124,7 @@ fn rate(count: u64, length_ns: u64) -> f64 {
 
 impl Picture {
     /// Puts together what the last look, the window and the kernel say.
-    pub(crate) fn new(run: &str, seen: &Seen, window: &Window, usage: &HashMap<u32, Usage>, now_ns: i64) -> Picture {
+    pub fn new(run: &str, seen: &Seen, window: &Window, usage: &HashMap<u32, Usage>, now_ns: i64) -> Picture {
         let frame = window.newest();
         let interval_ns = frame.map_or(0, |frame| frame.length_ns);
         let (events_seen, events) = window.events();
@@ -143,6 +182,16 @@ impl Picture {
 }
 
 impl Process {
+    /// Bytes read per second: by the kernel, or where it does not tell by the trace.
+    pub fn read(&self) -> f64 {
+        self.read_bytes_per_second.unwrap_or(self.traced_read_bytes_per_second)
+    }
+
+    /// Bytes written per second, likewise.
+    pub fn write(&self) -> f64 {
+        self.write_bytes_per_second.unwrap_or(self.traced_write_bytes_per_second)
+    }
+
     /// Two images of one process are shown as one: the one that goes on, with what both did.
     fn become_one_with(&mut self, other: Process) {
         let (mut shown, past) = if self.ending { (other, std::mem::take(self)) } else { (std::mem::take(self), other) };
@@ -163,5 +212,63 @@ impl Heat {
             read_bytes_per_second: rate(hot.activity.read_bytes, covered_ns),
             write_bytes_per_second: rate(hot.activity.write_bytes, covered_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weftline_calls::IoSums;
+
+    use super::super::ProcessSeen;
+    use super::super::window::Frame;
+    use super::*;
+
+    fn image(key: u128, state: ProcessState, events: u64, read_bytes: u64) -> ProcessSeen {
+        ProcessSeen {
+            pid: 7,
+            own_pid: 7,
+            ppid: 1,
+            name: format!("image {key}").into(),
+            exe: "/bin/sh".into(),
+            command: [].into(),
+            rank: None,
+            state,
+            events,
+            unseen: 0,
+            activity: IoSums { read_bytes, ..IoSums::default() },
+            drops: vec![("arena full", 1)],
+            key,
+        }
+    }
+
+    /// Sums of two seconds become rates, and what a process was before its exec counts with what it is.
+    #[test]
+    fn sums_become_rates() {
+        let seen = Seen {
+            at_ns: 9,
+            elapsed_ns: 2_000_000_000,
+            started_ns: 1_000,
+            state: RunState::Running,
+            processes: vec![image(1, ProcessState::Ending, 10, 100), image(2, ProcessState::Running, 30, 300)],
+            ended: 4,
+            events: 40,
+            unseen: 40,
+            calls: Vec::new(),
+            files: Vec::new(),
+            drops: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        let (mut frame, mut window) = (Frame::default(), Window::new(5_000_000_000));
+        frame.add(&seen);
+        window.push(frame);
+        let usage = HashMap::from([(7, Usage { cpu_ns: Some(1_000_000_000), ..Usage::default() })]);
+        let picture = Picture::new("run", &seen, &window, &usage, 5_001_000);
+        assert_eq!((picture.running, picture.ended, picture.elapsed_ns), (1, 4, 5_000_000));
+        assert_eq!((picture.events_per_second, picture.share_seen), (40.0, 0.5));
+        let [process] = picture.processes.as_slice() else { panic!("one process: {picture:?}") };
+        assert_eq!((process.name.as_str(), process.dropped), ("image 2", 2));
+        assert_eq!((process.events_per_second, process.read()), (20.0, 200.0));
+        assert_eq!(process.cpu_percent, Some(50.0));
+        assert_eq!(process.rss_bytes, None, "nobody told it");
     }
 }
