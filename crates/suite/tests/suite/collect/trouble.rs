@@ -38,7 +38,7 @@ fn a_killed_daemon_leaves_a_stale_pid_file() {
         let files = || if more.is_empty() { pid_files(run) } else { vec![own.clone()] };
         assert!(files().len() == 1 && files()[0].exists(), "{more:?}");
         assert!(hidden(run).iter().any(|name| name.ends_with(".sampler")), "the lock of the host stays as a file");
-        let sentence = format!("weft: process {pid}, which sampled here, was killed; its pid file ");
+        let sentence = format!("weft: the collector {pid} was killed; removed its stale pid file ");
         // Started again: one sentence, and the host is sampled although the dead one's file is there.
         let mut arguments = vec!["--daemon", "--interval", "50ms"];
         arguments.extend(more);
@@ -65,7 +65,7 @@ fn a_killed_daemon_leaves_a_stale_pid_file() {
         let late = job(&scratch, &arguments, Some(run)).run();
         let words = said(&late);
         assert_eq!((late.status, words.lines().count()), (3, 1), "{words}");
-        assert!(words.contains(&format!("process {pid}, which sampled here, was killed")), "{words}");
+        assert!(words.contains(&format!("the collector {pid} was killed")), "{words}");
         assert!(files().iter().all(|file| !file.exists()));
         assert_eq!(job(&scratch, &arguments, Some(run)).run().status, 1, "and then there is none");
     }
