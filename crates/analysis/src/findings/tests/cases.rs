@@ -378,6 +378,33 @@ fn read_after_write() {
     check("read-after-write", &again(64, 1, true), &again(64, 1, false));
 }
 
+/// Spans as DLIO writes them: of its framework's object only `compute` is a step, and what `_eval` holds is none of training.
+#[test]
+fn accelerator_utilisation_is_dlios() {
+    let framework = |trace: Trace, method: &str, start: i64, dur: i64, step: &str| {
+        trace.span(1, "ai_framework", &format!("TorchFramework.{method}"), start, dur, step)
+    };
+    let mut trace = Trace::new().process(1, "a", Some(0));
+    // Two blocks, the second behind a checkpoint. The loader takes a second for the first batch and 60 ms for each other one.
+    for (epoch, begun) in [(1, 0), (2, 10 * SECOND)] {
+        trace = framework(trace, "get_loader", begun, 10, "");
+        for step in 1..=5 {
+            let start = begun + SECOND + (step - 1) * 100_000;
+            // `trace_object` counts the steps of the epoch, `compute` those of the block.
+            trace = framework(trace, "trace_object", start - 50, 5, &format!(r#""step":{}"#, step + 5 * (epoch - 1)));
+            trace = framework(trace, "compute", start, 40_000, &format!(r#""step":{step}"#));
+        }
+    }
+    let evaluated = 20 * SECOND;
+    trace = trace.span(1, "dlio_benchmark", "DLIOBenchmark._eval", evaluated, SECOND, r#""epoch":2"#);
+    for step in 1..=5 {
+        trace = framework(trace, "compute", evaluated + step * 40_000, 40_000, &format!(r#""step":{step}"#));
+    }
+    let found = judge(&trace.until(1, 30 * SECOND), &[]).training.expect("a training job");
+    assert!((found.accelerator_utilisation - 0.4).abs() < 1e-9, "{found:?}");
+    assert_eq!((found.steps, found.blocks, found.processes), (10, 2, 1));
+}
+
 /// A training loop of ten steps of one second: so much of each waits, so much computes.
 fn training(fetch: i64, compute: i64, own_loading: bool) -> Trace {
     let mut trace = Trace::new().process(1, "a", None);
