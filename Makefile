@@ -51,7 +51,7 @@ test-golden: ## compare reports, SQL and Python with a plain loop over the golde
 soak: build ## kill programs and supervisors at random moments, attack what is left, and count what is missing (WEFT_SOAK_KILLS=50: a minute)
 	@WEFT_BIN=$(WEFT) CARGO_TARGET_DIR=$(TARGET) tools/soak.sh $(SOAK_ARGS)
 
-weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, a soak
+weekly: ## what is long and seldom breaks: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, DLIO, a soak
 	@tools/weekly.sh $(WEEKLY_ARGS)
 
 # The tests are fetched from PyPI; the environment is made anew, so that nothing but the stand-in is in it.
