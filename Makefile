@@ -51,7 +51,7 @@ test-golden: ## compare reports, SQL and Python with the reference analysis over
 soak: build ## kill programs and supervisors at random moments, attack the remaining files, and count missing events (WEFT_SOAK_KILLS=50: a minute)
 	@WEFT_BIN=$(WEFT) CARGO_TARGET_DIR=$(TARGET) tools/soak.sh $(SOAK_ARGS)
 
-weekly: ## run tests that take long and seldom fail: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, a soak test
+weekly: ## run tests that take long and seldom fail: all LLVMs, wheels in all Pythons, the tarball in Debian 11, DFTracer's tests, fuzzing, Perfetto, DLIO, a soak test
 	@tools/weekly.sh $(WEEKLY_ARGS)
 
 # The tests are fetched from PyPI; the environment is made again each time, so that it holds only the drop-in.

@@ -66,6 +66,7 @@ python() {
     try "$tools" -m unittest discover --start-directory tools/perfetto
     try "$tools" -m unittest discover --start-directory bench
     try "$tools" -m unittest discover --start-directory tools/conformance
+    try "$tools" -m unittest discover --start-directory tools/dlio
     try "$tools" -m unittest discover --start-directory tools/oracle
     package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
     for tests in crates/python/tests compat/tests; do

@@ -2,8 +2,8 @@
 # Runs tests that take long and seldom fail: tools/weekly.sh [--update]   (`make weekly`)
 #
 # Lints of weft-sql, all majors of LLVM, programs that take long to install (Java, Go, Firefox), the wheels in every Python on the machine, the relocatable tarball in a Debian 11 chroot,
-# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, data loaders of torch itself, 2,000 kills at random moments. --update writes its tables
-# into docs/reliability.md, with the date.
+# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, data loaders of torch itself, accelerator utilisation beside DLIO's own summary,
+# 2,000 kills at random moments. --update writes its tables into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/stages.sh
@@ -38,6 +38,14 @@ torch() {
             "$target/venv-torch/bin/python3" -m pytest -p no:cacheprovider -q test_auto.py
 }
 
+# DLIO without what it asks for (tools/dlio/requirements.txt says why).
+dlio() {
+    local python=$target/venv-dlio/bin/python3
+    tools/python-package.sh "$target/venv-dlio" tools/dlio/requirements.txt &&
+        "$python" -m pip install --quiet --disable-pip-version-check --no-deps --requirement tools/dlio/benchmark.txt &&
+        "$python" tools/dlio/check.py --weft "$target/release/weft" --work "$target/dlio"
+}
+
 # Corpora are kept: what a week has found, the next one begins with.
 corpora() {
     local name
@@ -57,6 +65,7 @@ stage conform make --no-print-directory conformance
 stage fuzz fuzz
 stage perfetto perfetto
 stage torch torch
+stage dlio dlio
 stage soak make --no-print-directory soak SOAK_ARGS="${1:-}"
 summary=$(stages_end)
 failed=$?

@@ -19,9 +19,11 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import oracle
+import views
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -31,8 +33,11 @@ WEFT = os.environ.get("WEFT_BIN", str(ROOT / "target/release/weft"))
 SUFFIXES = (".pfw", ".pfw.gz", ".json", ".json.gz")
 # A file is a trace of its own, a directory is one run.
 TREE = ("crates/*/tests/fixtures/**/*.pfw", "crates/*/tests/fixtures/**/*.json", "crates/**/golden/*/trace", "tools/oracle/traces/*")
-# Seconds as floating point are right within the last nanosecond.
+# Seconds as floating point are right within the last nanosecond; means, deviations and shares, which are floating point in both, nearly so.
 NANOSECOND = 1
+RELATIVE = 1e-9
+# Sections in which an interface has more columns than the loop, or fewer.
+PLAIN = {"job", "operations", "files", "processes", "ranks"}
 
 
 def tree():
@@ -84,9 +89,30 @@ def of_report(report):
     return cells
 
 
-def ask_report(run):
-    command = [WEFT, "report", "--json", "--no-findings", "--top", "1000000", str(run)]
-    return of_report(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+def of_table(rows, units, *keys):
+    """The cells of a table: what is measured in seconds is `_ns` here. Samples of hosts stand beside a view by time and are no part of it."""
+    wanted = {name: unit for name, unit in units.items() if name not in keys and not name.startswith("sys_")}
+    columns = {name: (name + "_ns", 1e9) if unit == "s" else (name, 1) for name, unit in wanted.items()}
+    cell = lambda value, factor: value if factor == 1 else value * factor
+    return {
+        "|".join(str(row[key]) for key in keys): {
+            name: cell(row[column], factor) for column, (name, factor) in columns.items() if isinstance(row[column], (int, float))
+        }
+        for row in rows
+    }  # fmt: skip
+
+
+def ask_report(run, width):
+    asked = [word for view in views.VIEWS for word in ("--view", view)]
+    command = [WEFT, "report", "--json", "--no-findings", "--top", "1000000", "--time", f"{width // 1000}us", *asked, str(run)]
+    report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    said = of_report(report)
+    units = {key: {column["name"]: column["unit"] for column in columns} for key, columns in report["columns"].items()}
+    for view in views.VIEWS:
+        key = f"flat_{view}"
+        said[f"flat {view}"] = of_table(report["sections"][key], units[key], view)
+    said["layers"] = of_table(report["sections"]["layers"], units["layers"], "layer")
+    return said
 
 
 QUERIES = {
@@ -103,7 +129,7 @@ QUERIES = {
 }
 
 
-def ask_query(run):
+def ask_query(run, width):
     said = {}
     for section, query in QUERIES.items():
         command = [WEFT, "query", "--format", "json", str(run), query]
@@ -112,8 +138,8 @@ def ask_query(run):
     return said
 
 
-def ask_python(run):
-    """Job and operations as the report of `weftline.open` has them, and what its events add up to."""
+def ask_python(run, width):
+    """Job and operations as the report of `weftline.open` has them, what its events add up to, views of single layers and of all categories."""
     import pyarrow
     import weftline
 
@@ -121,35 +147,78 @@ def ask_python(run):
     said = {section: rows for section, rows in of_report(json.loads(opened.report().to_json())).items() if section in ("job", "operations")}
     events = pyarrow.table(opened.events(columns=["ph", "ts_ns", "dur_ns", "path", "ret"]))
     said["job"][""]["events"] = events.num_rows
+    table = lambda found, *keys: of_table(found.rows(), found.units, *keys) if len(found) else {}
+    for view in ("time_range", "file_pattern", "rank", "step"):
+        said[f"layer {view}"] = table(opened.view(view, preset="posix", layer="posix", time=f"{width}ns"), view)
+    for view in ("time_range", "proc_name"):
+        said[f"auto {view}"] = table(opened.view(view, preset="auto", time=f"{width}ns"), view)
+    for keys in (["time_range"], ["epoch", "file_name"]):
+        kinds = ("cat", "io_cat", "func_name")
+        said["metrics " + " ".join(keys)] = table(opened.metrics(keys, time=f"{width}ns"), *sorted([*keys, "proc_name"]), *kinds)
+    said["profiles"] = table(opened.profiles(time=f"{width}ns"), *views.PROFILE_KEYS)
     return said
 
 
 ASK = {"report": ask_report, "query": ask_query, "python": ask_python}
 
 
-def expected_of(loop, interface):
-    """What the loop says of the spans that an interface speaks of: SQL has them all and no totals, reports leave some out."""
-    return loop(kept=False, totals=False) if interface == "query" else loop(kept=True, totals=True)
+class Truth:
+    """What the loop says, by section. SQL has all spans and no totals; reports and views leave some out."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.width = views.width_of(trace)
+        self.known = {}
+
+    def of(self, what, make):
+        if what not in self.known:
+            self.known[what] = make()
+        return self.known[what]
+
+    def section(self, interface, name):
+        kept = interface != "query"
+        plain = self.of(kept, lambda: oracle.sections(self.trace, kept, kept))
+        if name in plain:
+            return plain[name]
+        kind, *keys = name.split()
+        preset = {"layer": "posix", "auto": "auto"}.get(kind)
+        of = self.of(preset, lambda: views.Views(self.trace, self.width, preset))
+        return {
+            "flat": lambda: of.flat(*keys),
+            "auto": lambda: of.flat(*keys),
+            "layer": lambda: of.of_layer(*keys, "posix"),
+            "metrics": lambda: of.metrics(keys),
+            "profiles": of.profiles,
+            "layers": of.summary,
+        }[kind]()
 
 
 # ---- the comparison
 
 
 def cells(said, truth):
-    """Pairs of numbers of all sections that both have: (section, row, column) → (product, loop). A row that only one has is missing in the other."""
+    """Pairs of numbers of all sections that both have: (section, row, column) → (product, loop). A row that only one has is missing in the other. Of views
+    every column counts that either has, unless the loop says that it does not know."""
     found = {}
     for section in said:
-        for row in said[section].keys() | truth[section].keys():
-            ours, right = said[section].get(row), truth[section].get(row)
-            columns = (ours or right).keys() if ours is None or right is None else ours.keys() & right.keys()
+        right_rows = truth(section)
+        is_view = section not in PLAIN
+        for row in said[section].keys() | right_rows.keys():
+            ours, right = said[section].get(row), right_rows.get(row)
+            one_sided = is_view or ours is None or right is None
+            columns = (ours or {}).keys() | (right or {}).keys() if one_sided else ours.keys() & right.keys()
             for column in columns:
-                found[section, row, column] = (ours and ours[column], right and right[column])
+                pair = (ours and ours.get(column), right and right.get(column))
+                if pair != (None, None) and pair[1] is not views.UNKNOWN:
+                    found[section, row, column] = pair
     return found
 
 
 def same(ours, right, column):
     if ours is None or right is None:
         return ours is right
+    if isinstance(right, float):
+        return abs(ours - right) <= RELATIVE * abs(right)
     return abs(ours - right) <= (NANOSECOND if column.endswith("_ns") else 0)
 
 
@@ -176,18 +245,14 @@ class Expected:
 
 def compare(name, trace, interfaces, expected, ask=ASK):
     """The complaints about one trace, and how many cells were compared."""
-    loop_of = oracle.Trace(files_of(trace))
-    answers, complaints, count = {}, [], 0
-
-    def loop(kept, totals):
-        return answers.setdefault((kept, totals), oracle.sections(loop_of, kept, totals))
-
+    truth, complaints, count = Truth(oracle.Trace(files_of(trace))), [], 0
     with tempfile.TemporaryDirectory() as directory:
         # An index must not be written into the tree.
         run = Path(directory) / trace.name
         shutil.copytree(trace, run) if trace.is_dir() else shutil.copy(trace, run)
         for interface in interfaces:
-            for (section, row, column), (ours, right) in sorted(cells(ask[interface](run), expected_of(loop, interface)).items()):
+            said = ask[interface](run, truth.width)
+            for (section, row, column), (ours, right) in sorted(cells(said, partial(truth.section, interface)).items()):
                 cell = (name, interface, section, row, column)
                 count += 1
                 wrong, known = not same(ours, right, column), expected.matches(cell)

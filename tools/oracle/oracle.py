@@ -208,11 +208,10 @@ class Trace:
         self.spans = [event for event in self.events if event.span]
 
     def meaning(self, file, kind, key, at):
-        """What a hash means to the event at a place of a file; the hash itself where nobody says."""
-        key = str(key)
-        found = file.definitions.get((kind, key), [])
+        """What a hash means to the event at a place of a file; None where nobody says."""
+        found = file.definitions.get((kind, str(key)), [])
         before = [name for place, name in found if place <= at]
-        return before[-1] if before else found[0][1] if found else self.elsewhere.get((kind, key), key)
+        return before[-1] if before else found[0][1] if found else self.elsewhere.get((kind, str(key)))
 
     def place(self, file):
         """Says for every event of a file on which host, in which namespace of pids and about which files it is."""
@@ -220,20 +219,22 @@ class Trace:
         for event in file.events:
             args, pid = event.args, event.raw.get("pid", 0)
             event.pid = pid if integer(pid) is None else integer(pid)
-            event.tid = event.raw.get("tid", 0)
+            tid = event.raw.get("tid", 0)
+            event.tid = tid if integer(tid) is None else integer(tid)
             if event.ph == "M" and event.cat == "weft" and event.name == "process_name":
                 identity[event.pid] = (args.get("host"), args.get("pidns") or None)
                 file.pidns = args.get("pidns") or None
                 file.is_own = True
             event.host, event.pidns = identity.get(event.pid, (args.get("hostname"), None))
             if event.host is None and "hhash" in args:
-                event.host = self.meaning(file, "HH", args["hhash"], event.at)
+                event.host = self.meaning(file, "HH", args["hhash"], event.at) or str(args["hhash"])
             if event.host:
                 file.hosts.add(event.host)
-            event.path, event.source = (
-                None if args.get(key) is None else self.meaning(file, "FH", args[key], event.at) for key in ("fhash", "fhash2")
-            )
-            event.path = event.path or args.get("fname")
+            known, source = (None if args.get(key) is None else self.meaning(file, "FH", args[key], event.at) for key in ("fhash", "fhash2"))
+            # A file that nobody names goes by its hash.
+            event.known_path = known or args.get("fname")
+            event.path = event.known_path or (None if args.get("fhash") is None else str(args["fhash"]))
+            event.source = source or (None if args.get("fhash2") is None else str(args["fhash2"]))
         for event in file.events:
             if event.host is None and len(file.hosts) == 1:
                 event.host, event.pidns = next(iter(file.hosts)), event.pidns or file.pidns
@@ -277,13 +278,13 @@ class Trace:
                     begun = stacks[key].pop()
                     begun.dur, begun.span = event.start - begun.start, True
 
-    def totals(self):
-        """Records of calls that the tracer summed itself, without those that are recorded one by one as well; and the length of their periods."""
+    def period(self):
+        """How long the periods of records are: as processes state at their end, else a second."""
         stated = [integer(span.args.get("cfg", {}).get("trace_interval_ms")) for span in self.spans if span.name == "end" and "cfg" in span.args]
-        period = max((ms * 1_000_000 for ms in stated if ms), default=SECOND)
-        singly = defaultdict(list)
-        for span in self.spans:
-            singly[span.process, span.tid, span.cat, span.name].append(span)
+        return max((ms * 1_000_000 for ms in stated if ms), default=SECOND)
+
+    def records(self):
+        """Records of calls that the tracer summed itself."""
         records = []
         for file in self.files:
             for event in file.events:
@@ -295,9 +296,18 @@ class Trace:
                 event.count, event.bytes_moved = max(count or 1, 1), get("size") if "size_sum" in event.args else get("ret")
                 event.time = get("dur") * file.unit
                 event.extremes = None if None in (least, most) else (least * file.unit, most * file.unit)
-                rivals = singly[event.process, event.tid, event.cat, event.name]
-                if not any(event.start <= span.start < event.start + period and event.path in (None, span.path) for span in rivals):
-                    records.append(event)
+                records.append(event)
+        return records
+
+    def totals(self):
+        """Records without those whose calls are recorded one by one as well; and the length of their periods."""
+        period, singly, records = self.period(), defaultdict(list), []
+        for span in self.spans:
+            singly[span.process, span.tid, span.cat, span.name].append(span)
+        for record in self.records():
+            rivals = singly[record.process, record.tid, record.cat, record.name]
+            if not any(record.start <= span.start < record.start + period and record.path in (None, span.path) for span in rivals):
+                records.append(record)
         return records, period
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import compare
 import oracle
+import views
 
 TRACES = Path(__file__).resolve().parent / "traces"
 
@@ -107,6 +108,53 @@ class Loop(unittest.TestCase):
         self.assertEqual(all_spans["job"][""]["read_bytes"], 10)
 
 
+class ViewsOfTraces(unittest.TestCase):
+    def of(self, name, width, preset=None):
+        return views.Views(oracle.Trace(compare.files_of(TRACES / name)), width, preset)
+
+    def check(self, found, expected):
+        for row, columns in expected.items():
+            have = found.get(row)
+            self.assertEqual(have if columns is None else {column: have.get(column) for column in columns}, columns, row)
+
+    def test_layers_have_counts_times_and_bytes(self):
+        found = self.of("hashes", 20_000)
+        self.check(found.of_layer("time_range", "posix"), {
+            "0": {"count_sum": 2, "time_sum_ns": 20_000, "size_sum": 1100, "read_size_sum": 100, "write_size_sum": 1000, "proc_name_nunique": 2},
+            "2": {"count_sum": 1, "write_size_sum": 3, "read_count_sum": None, "size_call_min": 3, "size_bin_0_4kib_sum": 1},
+            "3": None,
+        })  # fmt: skip
+        self.check(found.of_layer("file_name", "posix"), {"/p/late": {"count_sum": 2, "time_proc_max_ns": 10_000, "size_call_mean": 4.0, "size_call_std": 1.0}})
+        # Calls of the two processes overlap; the wall times of processes add up.
+        self.check(found.flat("host_name"), {"node1": {"posix_time_union_ns": 50_000, "o_posix_time_union_ns": 50_000, "posix_bw": 1128 / 50e-6}})
+
+    def test_wall_times_are_unions_without_what_lies_below(self):
+        found = self.of("ai.pfw", 1_000_000)
+        self.assertEqual(found.preset, "ai")
+        self.check(found.flat("rank"), {
+            # 6 steps of 250 and 200 µs, and the reader beside them: 60 to 180, 200 to 370, 380 to 395 µs of each step, of which 240 to 370 and 380 to 395 compute.
+            "0": {"compute_time_union_ns": 2_700_000, "reader_time_union_ns": 1_830_000, "u_reader_time_union_ns": 960_000, "compute_count_sum": 12},
+            "1": {"epoch_time_union_ns": 6_600_000, "comm_time_union_ns": 6 * 91_000},
+        })  # fmt: skip
+        whole = found.summary()
+        self.assertEqual((whole["reader"]["count"], whole["reader"]["processes"], whole["reader"]["time_unoverlapped_ns"]), (48, 2, 1_920_000))
+        # A step is what the loop does with a batch.
+        self.assertEqual(whole["step"]["time_union_proc_ns"], 12 * 600_000)
+
+    def test_categories_are_layers(self):
+        found = {one.name: one.parent for one in self.of("many_categories.json", 1_000, "auto").layers}
+        self.assertEqual((len(found), found["app_2"], found["app_io"], found["flat_2"], found["posix_read_2"]), (49, "app", "app_2", "app", "posix"))
+
+    def test_totals_count_in_sums(self):
+        found = self.of("aggregated.pfw", 2_000_000_000)
+        self.check(found.of_layer("time_range", "posix"), {
+            "1": {"count_sum": 3, "time_sum_ns": 60_000, "size_sum": 300, "time_call_min_ns": views.UNKNOWN},
+            "2": {"count_sum": 1, "size_sum": 7},
+            "4": {"open_count_sum": 2, "size_sum": 0},
+        })  # fmt: skip
+        self.assertEqual([row["time_end"] for row in found.profiles().values()], [3_000_000_000, 5_000_000_000, 9_000_000_000])
+
+
 class Comparison(unittest.TestCase):
     """A product that says what it is told, compared with a trace of two spans of 5 and 5 µs."""
 
@@ -118,7 +166,7 @@ class Comparison(unittest.TestCase):
             file.write(self.HEAD + lines)
             file.flush()
             expected = compare.Expected(file.name)
-        ask = {"report": lambda run: {"operations": said}}
+        ask = {"report": lambda run, width: {"operations": said}}
         found, _ = compare.compare("a trace", TRACES / "unended.json", ["report"], expected, ask)
         return found + expected.unmet(["a trace"], ["report"])
 
@@ -137,6 +185,14 @@ class Comparison(unittest.TestCase):
             ({**right, "app outer": self.RIGHT}, "", 2),
         ]:
             self.assertEqual(len(self.complaints(said, lines)), expected, f"{said} {lines}")
+
+    def test_every_column_of_a_view_counts(self):
+        said = {"flat rank": {"0": {"a": 1, "b": 2, "c": 3}}, "job": {"": {"events": 1, "spans": 2}}}
+        truth = {"flat rank": {"0": {"b": 2, "c": views.UNKNOWN, "d": 4, "e": None}}, "job": {"": {"spans": 2, "hosts": 1}}}
+        found = compare.cells(said, truth.get)
+        expected = {("flat rank", "0", "a"): (1, None), ("flat rank", "0", "b"): (2, 2), ("flat rank", "0", "d"): (None, 4), ("job", "", "spans"): (2, 2)}
+        self.assertEqual(found, expected)
+        self.assertTrue(compare.same(0.1 + 0.2, 0.3, "share") and not compare.same(0.3001, 0.3, "share"))
 
     def test_missing_golden_traces_fail_unless_told(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:

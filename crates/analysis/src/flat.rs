@@ -73,13 +73,17 @@ fn share_of_total(parts: &Numbers) -> Numbers {
     parts.iter().map(|part| ratio((*part)?, total)).collect()
 }
 
+/// Ratios of equal numbers may differ in their last digits.
+const EQUAL: f64 = 1e-12;
+
 /// The rank of each value as a share of how many there are; equal values have the mean of their ranks.
 fn percentile_ranks(values: &Numbers) -> Numbers {
     let mut sorted: Vec<f64> = values.iter().flatten().copied().collect();
     sorted.sort_by(f64::total_cmp);
     let rank = |value: f64| {
-        let below = sorted.partition_point(|other| *other < value);
-        let upto = sorted.partition_point(|other| *other <= value);
+        let near = value.abs() * EQUAL;
+        let below = sorted.partition_point(|other| *other < value - near);
+        let upto = sorted.partition_point(|other| *other <= value + near);
         (below + upto + 1) as f64 / 2.0 / sorted.len() as f64
     };
     values.iter().map(|value| value.map(rank)).collect()
@@ -178,6 +182,9 @@ mod tests {
         let values = vec![Some(3.0), None, Some(1.0), Some(3.0), Some(7.0)];
         let expected = vec![Some(2.5 / 4.0), None, Some(0.25), Some(2.5 / 4.0), Some(1.0)];
         assert_eq!(percentile_ranks(&values), expected);
+        // The same ratio, of other numbers.
+        let thirds = vec![Some(0.1 + 0.2), Some(0.3), Some(0.31)];
+        assert_eq!(percentile_ranks(&thirds), vec![Some(0.5), Some(0.5), Some(1.0)]);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use weftline_index::{Filter, Run};
+use weftline_index::{Filter, Process, Run};
 
 use crate::classify::{Classes, IoCat, Rules, SIZE_BINS, bin_label};
-use crate::group::{Cell as _, GroupBy, Grouped, Groups, Key, KeyOfIds, KeyValue, Stats, directory_of, path_pattern};
+use crate::group::{
+    Cell as _, GroupBy, Grouped, Groups, Key, KeyOfIds, KeyValue, Stats, directory_of, host_text, path_pattern,
+};
 use crate::profiles::totals::Totals;
 use crate::table::{Table, clamp};
 use crate::units::Unit;
@@ -138,6 +140,8 @@ impl HlmQuestion {
 pub struct Hlm {
     grouped: Grouped<Stats>,
     files: bool,
+    /// By the word of a process in the groups: one of its entries in the dictionary.
+    entries: Vec<u32>,
 }
 
 /// One group of the metrics, by meaning.
@@ -209,7 +213,14 @@ impl Hlm {
                 }
             }
         };
-        Ok(Hlm { grouped: by.run_with(run, &add)?, files: question.files })
+        let grouped = by.run_with(run, &add)?;
+        let place = grouped.keys.iter().position(|key| *key == Key::Process);
+        let labels = place.and_then(|place| grouped.labels(place));
+        let mut entries = vec![u32::MAX; labels.map_or(0, |labels| labels.texts.len())];
+        for (entry, label) in labels.iter().flat_map(|labels| labels.of.iter().enumerate()).rev() {
+            entries.get_mut(*label as usize).into_iter().for_each(|known| *known = entry as u32);
+        }
+        Ok(Hlm { grouped, files: question.files, entries })
     }
 
     /// The origin of time buckets.
@@ -298,6 +309,12 @@ impl Hlm {
         places
     }
 
+    /// The process of a group.
+    fn process(&self, words: &[u32]) -> Option<&Process> {
+        let word = words[*self.places(ViewType::ProcId).first()?];
+        self.grouped.dictionary.processes.get(*self.entries.get(word as usize)? as usize)
+    }
+
     fn row_key(&self, view: ViewType, words: &[u32]) -> Option<RowKey> {
         let values = self.grouped.values(words);
         let value = |key: Key| self.grouped.keys.iter().position(|found| *found == key).map(|place| values[place]);
@@ -314,8 +331,8 @@ impl Hlm {
                 let Some(KeyValue::Int(thread)) = value(Key::Thread) else { return None };
                 Some(RowKey::Text(format!("app#{}#{thread}", text(Key::Process)?)))
             }
-            ViewType::HostName => Some(RowKey::Text(text(Key::Process)?.rsplit_once('#')?.0.to_owned())),
-            ViewType::ProcId => Some(RowKey::Int(text(Key::Process)?.rsplit_once('#')?.1.parse().ok()?)),
+            ViewType::HostName => Some(RowKey::Text(host_text(self.process(words)?).to_owned())),
+            ViewType::ProcId => Some(RowKey::Int(self.process(words)?.pid)),
             ViewType::ThreadId => number(Key::Thread),
             ViewType::FileName => Some(RowKey::Text(text(Key::File)?.to_owned())),
             ViewType::FileDir => Some(RowKey::Text(directory_of(text(Key::File)?).to_owned())),

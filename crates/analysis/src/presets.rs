@@ -1,6 +1,7 @@
 //! Presets: the layers of known kinds of jobs, as data.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weftline_calls::Operation;
 use weftline_index::Dictionary;
@@ -182,7 +183,8 @@ fn sanitized(cat: &str) -> String {
     if name.is_empty() { "none".to_owned() } else { name }
 }
 
-/// All events, and a layer per category. `a.b` is a part of `a` when both are there.
+/// All events, and a layer per category. `a.b` is a part of `a` when both are there. Layers that would be called alike, or like a part of another one, get a
+/// number: their names are those of columns and tables.
 fn auto(dictionary: &Dictionary) -> Vec<Layer> {
     let mut cats: Vec<String> = dictionary.cats.iter().map(str::to_lowercase).collect();
     cats.sort_unstable();
@@ -197,10 +199,21 @@ fn auto(dictionary: &Dictionary) -> Vec<Layer> {
         derived,
     };
     let mut layers = vec![layer("app".to_owned(), Test::Every, None, &[])];
+    // All layers side by side are the table `flat_VIEW`.
+    let mut taken: BTreeSet<String> = ["app", "flat"].map(str::to_owned).into();
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
     for cat in &cats {
         let above =
-            cats.iter().filter(|other| cat.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.')));
-        let parent = above.max_by_key(|other| other.len()).map_or("app".to_owned(), |other| sanitized(other));
+            names.iter().filter(|(other, _)| cat.strip_prefix(**other).is_some_and(|rest| rest.starts_with('.')));
+        let parent = above.max_by_key(|(other, _)| other.len()).map_or("app".to_owned(), |(_, name)| name.clone());
+        let plain = sanitized(cat);
+        let mut name = plain.clone();
+        for number in 2.. {
+            if taken.insert(name.clone()) {
+                break;
+            }
+            name = format!("{plain}_{number}");
+        }
         // Paths append suffixes to the categories of I/O.
         let (test, derived): (Test, &'static [Derived]) = match cat.as_str() {
             "posix" => (Test::CatHas("posix"), &IO_DERIVED),
@@ -208,7 +221,9 @@ fn auto(dictionary: &Dictionary) -> Vec<Layer> {
             other if is_io(other) => (Test::CatBelow(Cow::Owned(cat.clone())), &IO_DERIVED),
             _ => (Test::CatBelow(Cow::Owned(cat.clone())), &[]),
         };
-        layers.push(layer(sanitized(cat), test, Some(parent), derived));
+        taken.extend(derived.iter().map(|part| format!("{name}_{}", part.name)));
+        names.insert(cat, name.clone());
+        layers.push(layer(name, test, Some(parent), derived));
     }
     layers
 }
@@ -240,7 +255,8 @@ mod tests {
     #[test]
     fn parents_are_layers_of_the_same_preset() {
         for preset in Preset::ALL {
-            let layers = preset.layers(&dictionary(&["POSIX", "a", "a.b", "a.b.c", "dftracer"]));
+            let cats = ["POSIX", "a", "a.b", "a.b.c", "a_b", "app", "app.io", "flat", "posix.read", "dftracer"];
+            let layers = preset.layers(&dictionary(&cats));
             for layer in &layers {
                 let known = layer.parent.as_ref().is_none_or(|parent| layers.iter().any(|other| other.name == *parent));
                 assert!(known, "{} of {}", layer.name, preset.name());
@@ -249,6 +265,9 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), layers.len(), "{}", preset.name());
+            let parts = layers.iter().flat_map(|layer| layer.derived.iter().map(move |part| (&layer.name, part.name)));
+            let called = |(layer, part): (&Cow<'_, str>, &str)| names.contains(&Cow::from(format!("{layer}_{part}")));
+            assert!(preset != Preset::Auto || !parts.into_iter().any(called), "{names:?}");
         }
     }
 
@@ -276,6 +295,19 @@ mod tests {
         let layers = Preset::Auto.layers(&dictionary(&["a", "a.b", "ab"]));
         let nested = layers.iter().find(|layer| layer.name == "a_b").expect("a layer");
         assert_eq!(nested.parent.as_deref(), Some("a"));
+        let named = Preset::Auto.layers(&dictionary(&["app", "app.io", "a.b", "a_b", "posix", "posix.read"]));
+        let names: Vec<(&str, Option<&str>)> =
+            named.iter().map(|layer| (&*layer.name, layer.parent.as_deref())).collect();
+        let expected = [
+            ("app", None),
+            ("a_b", Some("app")),
+            ("a_b_2", Some("app")),
+            ("app_2", Some("app")),
+            ("app_io", Some("app_2")),
+            ("posix", Some("app")),
+            ("posix_read_2", Some("posix")),
+        ];
+        assert_eq!(names, expected);
         let outer = layers.iter().find(|layer| layer.name == "a").expect("a layer");
         let holds = |cat| outer.test.holds(cat, "f", IoCat::Other);
         assert!(holds("a") && holds("a.b") && !holds("ab"));

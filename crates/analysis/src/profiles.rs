@@ -26,8 +26,8 @@ pub const DEFAULT_PERIOD: i64 = 1_000_000_000;
 pub struct ProfileQuestion {
     /// Width of time buckets.
     pub width_ns: i64,
-    /// How long a record's period is. The tracer's default, and ours, is a second.
-    pub period_ns: i64,
+    /// How long a record's period is; by default as the trace tells, else a second, which is the tracer's default.
+    pub period_ns: Option<i64>,
     /// The origin of time; by default the trace's.
     pub origin: Option<i64>,
     /// Which records.
@@ -40,7 +40,7 @@ impl Default for ProfileQuestion {
     fn default() -> Self {
         ProfileQuestion {
             width_ns: DEFAULT_PERIOD,
-            period_ns: DEFAULT_PERIOD,
+            period_ns: None,
             origin: None,
             filter: Filter::default(),
             rules: Rules::default(),
@@ -130,7 +130,10 @@ impl Profiles {
             rows.entry(key).or_default().merge(&profile);
         }
         let origin = question.origin.or_else(|| run.times().origin()).unwrap_or(0);
-        Ok(Profiles { rows, origin, width_ns: question.width_ns.max(1), period_ns: question.period_ns.max(1) })
+        let recorded = || if rows.is_empty() { Ok(None) } else { totals::recorded_period(run) };
+        let period = question.period_ns.map_or_else(recorded, |period| Ok(Some(period)))?;
+        let period_ns = period.unwrap_or(DEFAULT_PERIOD).max(1);
+        Ok(Profiles { rows, origin, width_ns: question.width_ns.max(1), period_ns })
     }
 
     /// The bucket of a period.

@@ -24,8 +24,8 @@ use crate::findings::{self, Gathering};
 use crate::flat::flat_view;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
-use crate::profiles::totals::{Totals, process_ids, recorded_period};
-use crate::profiles::{DEFAULT_PERIOD, ProfileQuestion, Profiles};
+use crate::profiles::totals::{Totals, process_ids};
+use crate::profiles::{ProfileQuestion, Profiles};
 use crate::system::{self, SystemMetrics, SystemQuestion};
 use crate::views::Views;
 use crate::{AnalysisError, Result, Table};
@@ -372,12 +372,8 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
         }
         tables.push((format!("flat_{}", view.name()), flat));
     }
-    let period_ns = question.period_ns.map_or_else(|| recorded_period(run), |period| Ok(Some(period)))?;
-    let asked = ProfileQuestion {
-        width_ns: asked.width_ns,
-        period_ns: period_ns.unwrap_or(DEFAULT_PERIOD),
-        ..ProfileQuestion::default()
-    };
+    let asked =
+        ProfileQuestion { width_ns: asked.width_ns, period_ns: question.period_ns, ..ProfileQuestion::default() };
     let profiles = Profiles::of(run, &asked)?.table();
     for (name, table) in [("profiles", profiles), ("system", metrics.table())] {
         if table.rows > 0 {

@@ -220,7 +220,7 @@ impl Run {
     ) -> PyResult<Table> {
         let mut asked = ProfileQuestion::default();
         asked.width_ns = width(time, "time")?.unwrap_or(asked.width_ns);
-        asked.period_ns = width(period, "period")?.unwrap_or(asked.period_ns);
+        asked.period_ns = width(period, "period")?;
         let table = py.detach(|| Profiles::of(&self.run, &asked).map(|profiles| profiles.table()));
         Table::new(table.map_err(|error| failure::of_analysis(&error))?)
     }

@@ -27,12 +27,21 @@ pub(crate) enum Role {
     Checkpoint,
     /// What the loop does with a batch. It counts as computing where nothing else says what computing is.
     Step,
+    /// The model is evaluated: steps in it are none of training.
+    Evaluate,
+    /// An epoch of training.
+    Epoch,
 }
 
 /// The loop's own waiting: DLIO's and DFTracer's names, and those of `weftline.torch`.
 const FETCHES: &[&str] = &["fetch.iter", "fetch-data.iter", "<module>.iter", "loop.iter"];
 /// What the loop does with a batch, though it is in the loader's category.
 const STEPS: &[&str] = &["loop.yield", "fetch.yield", "fetch-data.yield", "<module>.yield", "fetch.body"];
+/// Whole evaluations and epochs, with their categories: those of DFTracer's AI module and ours, and DLIO's.
+const EVALUATIONS: &[(&str, &str)] =
+    &[("evaluate", "pipeline"), ("test", "pipeline"), ("DLIOBenchmark._eval", "dlio_benchmark")];
+const EPOCHS: &[(&str, &str)] =
+    &[("epoch", "pipeline"), ("epoch.block", "pipeline"), ("DLIOBenchmark._train", "dlio_benchmark")];
 
 impl Role {
     fn of(name: &str, cat: &str) -> Option<Role> {
@@ -40,9 +49,13 @@ impl Role {
         match cat {
             _ if FETCHES.contains(&name) || name == "fetch" && is_loader => Some(Role::Fetch),
             _ if STEPS.contains(&name) && is_loader || name == "step" && cat == "pipeline" => Some(Role::Step),
+            _ if EVALUATIONS.contains(&(name, cat)) => Some(Role::Evaluate),
+            _ if EPOCHS.contains(&(name, cat)) => Some(Role::Epoch),
             // Making the object that will save or compute is neither.
             _ if name.ends_with(".__init__") || name.ends_with("init_loader") => None,
-            "compute" | "ai_framework" => Some(Role::Compute),
+            "compute" => Some(Role::Compute),
+            // DLIO's object of this category also hands out loaders and marks steps; those spans are not steps, and would end a block.
+            "ai_framework" => name.ends_with(".compute").then_some(Role::Compute),
             "checkpoint" => Some(Role::Checkpoint),
             _ if is_loader => Some(Role::Load),
             _ => None,
@@ -137,6 +150,13 @@ mod tests {
             ("step", "pipeline", Some(Role::Step)),
             ("step", "app", None),
             ("TorchFramework.compute", "ai_framework", Some(Role::Compute)),
+            ("TorchFramework.trace_object", "ai_framework", None),
+            ("TorchFramework.get_loader", "ai_framework", None),
+            ("DLIOBenchmark._eval", "dlio_benchmark", Some(Role::Evaluate)),
+            ("DLIOBenchmark._train", "dlio_benchmark", Some(Role::Epoch)),
+            ("DLIOBenchmark.run", "dlio_benchmark", None),
+            ("evaluate", "pipeline", Some(Role::Evaluate)),
+            ("evaluate", "app", None),
             ("forward", "compute", Some(Role::Compute)),
             ("HDF5Reader.open", "reader", Some(Role::Load)),
             ("capture", "checkpoint", Some(Role::Checkpoint)),

@@ -33,6 +33,7 @@ pub(crate) struct State {
     /// Spans of category `compute`, and whole steps of loops that have none.
     computing: training::Steps,
     stepping: training::Steps,
+    marks: training::Marks,
     roles: roles::Seen,
     /// Calls on files by slice of the run, program and operation.
     slices: Tallies,
@@ -213,6 +214,7 @@ impl Gathering {
         let breakdown = Breakdown::of(&family.processes);
         let mut slices = all.slices.all;
         slices.sort_unstable_by_key(|(key, _)| *key);
+        let marks = all.marks.settled();
         let evidence = Evidence {
             dictionary,
             name_table,
@@ -221,7 +223,7 @@ impl Gathering {
             family,
             breakdown,
             waits: all.waits,
-            training: Training::of(all.computing).or_else(|| Training::of(all.stepping)),
+            training: Training::of(all.computing, &marks).or_else(|| Training::of(all.stepping, &marks)),
             roles,
             slices,
             slice_ns: how.slice_ns,
@@ -332,6 +334,11 @@ impl State {
             }
             let (Some(call), Some(file)) = (call, file) else {
                 if is_span && let Some(role) = roles::role_of(name_table, name, cat, file) {
+                    match role {
+                        Role::Evaluate => self.marks.add_evaluation(process, start, end),
+                        Role::Epoch => self.marks.add_epoch(process, start),
+                        _ => {}
+                    }
                     life.runs_the_loop |= matches!(role, Role::Compute | Role::Fetch | Role::Step | Role::Checkpoint);
                     self.roles.add((process, role), start, end, how.few_ranges);
                     if matches!(role, Role::Compute | Role::Step) {
@@ -397,6 +404,7 @@ impl State {
         self.waits.join(other.waits);
         self.computing.join(other.computing);
         self.stepping.join(other.stepping);
+        self.marks.join(other.marks);
         other.slices.all.iter().for_each(|(key, tally)| self.slices.add(*key, tally));
     }
 }

@@ -1,12 +1,16 @@
 //! Accelerator utilisation, as DLIO and MLPerf Storage define it: of the time of a block of training steps, the part in which the accelerator computes. The
 //! first step of a block is left out, with the loading of its batch: pipelines are filled then.
 //!
-//! A block is a run of steps of one process without a change of epoch in which the number of the step does not fall. Blocks count by their steps, then
-//! processes alike.
+//! A block is a run of steps of one process within an epoch in which the number of the step does not fall: DLIO counts anew behind a checkpoint. Within an
+//! epoch blocks count by their steps; then epochs count alike, then processes. Steps of evaluations are none of training. A block of one step says nothing
+//! and is left out; DLIO counts it as 0. `tools/dlio` compares the result with DLIO's own.
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+
+use crate::intervals::Intervals;
 
 /// A span in which a step computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +49,49 @@ impl Steps {
     }
 }
 
+/// What says of steps which of them belong together: when processes evaluated their model, and when their epochs began.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    evaluations: FxHashMap<u32, Intervals>,
+    epochs: FxHashMap<u32, Vec<i64>>,
+}
+
+impl Marks {
+    pub(crate) fn add_evaluation(&mut self, process: u32, start: i64, end: i64) {
+        self.evaluations.entry(process).or_default().add(start, end);
+    }
+
+    pub(crate) fn add_epoch(&mut self, process: u32, start: i64) {
+        self.epochs.entry(process).or_default().push(start);
+    }
+
+    pub(crate) fn join(&mut self, other: Marks) {
+        other.evaluations.into_iter().for_each(|(id, ranges)| self.evaluations.entry(id).or_default().join(ranges));
+        other.epochs.into_iter().for_each(|(id, starts)| self.epochs.entry(id).or_default().extend(starts));
+    }
+
+    /// All of them are known and are put in order.
+    pub(crate) fn settled(mut self) -> Marks {
+        self.evaluations.values_mut().for_each(Intervals::settle);
+        self.epochs.values_mut().for_each(|starts| starts.sort_unstable());
+        self
+    }
+
+    /// Whether a step is one of an evaluation.
+    fn evaluates(&self, span: &StepSpan) -> bool {
+        let ranges = self.evaluations.get(&span.process).map_or(&[][..], Intervals::ranges);
+        let behind = ranges.partition_point(|range| range.0 <= span.start);
+        behind > 0 && span.start < ranges[behind - 1].1
+    }
+
+    /// The epoch of a step: how many had begun, and the number that it has itself. DFTracer 1 writes the same number in all epochs of DLIO; others tell
+    /// nothing but the number.
+    fn epoch(&self, span: &StepSpan) -> (usize, Option<i64>) {
+        let begun = self.epochs.get(&span.process).map_or(0, |starts| starts.partition_point(|at| *at <= span.start));
+        (begun, span.epoch)
+    }
+}
+
 /// How well the accelerators were used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Training {
@@ -60,16 +107,18 @@ pub struct Training {
 
 impl Training {
     /// Nothing where there are no steps, only first ones, or too many to be kept.
-    pub(crate) fn of(mut steps: Steps) -> Option<Training> {
+    pub(crate) fn of(mut steps: Steps, marks: &Marks) -> Option<Training> {
         if steps.left_out > 0 {
             return None;
         }
+        steps.spans.retain(|span| !marks.evaluates(span));
         steps.spans.sort_unstable();
-        // Per process: steps and their weighed utilisation.
-        let mut processes: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+        // Per process and epoch: steps and their weighed utilisation.
+        let mut processes: BTreeMap<u32, BTreeMap<(usize, Option<i64>), (u64, f64)>> = BTreeMap::new();
         let (mut count, mut blocks) = (0, 0);
         let same_block = |a: &StepSpan, b: &StepSpan| {
-            a.process == b.process && a.epoch == b.epoch && a.step.zip(b.step).is_none_or(|(a, b)| a <= b)
+            let counts_on = a.step.zip(b.step).is_none_or(|(a, b)| a <= b);
+            a.process == b.process && counts_on && marks.epoch(a) == marks.epoch(b)
         };
         for block in steps.spans.chunk_by(same_block) {
             let first = block[0];
@@ -92,16 +141,20 @@ impl Training {
                 computed += (span.end - span.start.max(reached)).max(0);
                 reached = reached.max(span.end);
             }
-            let sums = processes.entry(first.process).or_default();
+            let sums = processes.entry(first.process).or_default().entry(marks.epoch(&first)).or_default();
             sums.0 += own;
             sums.1 += own as f64 * computed as f64 / (ended - begun) as f64;
         }
-        let each: Vec<f64> = processes.values().map(|(steps, sum)| sum / *steps as f64).collect();
+        let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
+        let of_epochs =
+            |epochs: &BTreeMap<_, (u64, f64)>| mean(epochs.values().map(|(steps, sum)| sum / *steps as f64).collect());
+        let each: Vec<f64> = processes.values().map(of_epochs).collect();
+        let count_of_processes = each.len() as u64;
         (!each.is_empty()).then(|| Training {
-            accelerator_utilisation: (each.iter().sum::<f64>() / each.len() as f64).min(1.0),
+            accelerator_utilisation: mean(each).min(1.0),
             steps: count,
             blocks,
-            processes: each.len() as u64,
+            processes: count_of_processes,
         })
     }
 }
@@ -109,6 +162,10 @@ impl Training {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::tests::builder::Trace;
+    use crate::findings::tests::judge;
+
+    const SECOND: i64 = 1_000_000;
 
     /// Steps of a process: epoch, step, start, end.
     fn steps(process: u32, all: &[(i64, i64, i64, i64)]) -> Steps {
@@ -120,7 +177,12 @@ mod tests {
     }
 
     fn check(steps: Steps, expected: Option<(f64, u64, u64)>) {
-        let found = Training::of(steps).map(|found| (found.accelerator_utilisation, found.steps, found.blocks));
+        check_marked(steps, Marks::default(), expected);
+    }
+
+    fn check_marked(steps: Steps, marks: Marks, expected: Option<(f64, u64, u64)>) {
+        let found = Training::of(steps, &marks.settled());
+        let found = found.map(|found| (found.accelerator_utilisation, found.steps, found.blocks));
         match (found, expected) {
             (Some(found), Some(expected)) => {
                 assert!(
@@ -138,9 +200,14 @@ mod tests {
         check(steps(1, &[(1, 1, 0, 10)]), None);
         // 10 of the 20 behind the first step.
         check(steps(1, &[(1, 1, 90, 100), (1, 2, 110, 120)]), Some((0.5, 2, 1)));
-        // What lies between two epochs does not count.
+        // What lies between two epochs does not count; epochs count alike, however many steps they have.
         check(
             steps(1, &[(1, 1, 90, 100), (1, 2, 110, 120), (2, 1, 990, 1000), (2, 2, 1000, 1010), (2, 3, 1010, 1020)]),
+            Some((0.75, 5, 2)),
+        );
+        // Blocks of one epoch count by their steps.
+        check(
+            steps(1, &[(1, 1, 90, 100), (1, 2, 110, 120), (1, 1, 990, 1000), (1, 2, 1000, 1010), (1, 3, 1010, 1020)]),
             Some(((2.0 * 0.5 + 3.0) / 5.0, 5, 2)),
         );
         // A block that a checkpoint ended begins again with the first step.
@@ -163,11 +230,74 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_an_evaluation_are_none_of_training() {
+        let both = || {
+            let mut all = steps(1, &[(1, 1, 0, 10), (1, 2, 20, 30), (1, 1, 110, 120), (1, 2, 120, 130)]);
+            all.join(steps(2, &[(1, 1, 110, 120), (1, 2, 130, 140)]));
+            all
+        };
+        check(both(), Some(((0.5 + 1.0) / 2.0 / 2.0 + 0.5 / 2.0, 6, 3)));
+        let mut marks = Marks::default();
+        marks.add_evaluation(1, 400, 500);
+        let mut earlier = Marks::default();
+        earlier.add_evaluation(1, 100, 200);
+        marks.join(earlier);
+        check_marked(both(), marks, Some((0.5, 4, 2)));
+    }
+
+    #[test]
+    fn spans_of_epochs_tell_epochs_that_steps_do_not() {
+        let unnumbered = || {
+            let mut steps = Steps::default();
+            for start in [0, 20, 1000, 1010, 1020] {
+                steps.add(StepSpan { process: 1, start, end: start + 10, epoch: Some(0), step: None });
+            }
+            steps
+        };
+        check(unnumbered(), Some((40.0 / 1020.0, 5, 1)));
+        let mut marks = Marks::default();
+        marks.add_epoch(1, 900);
+        marks.add_epoch(2, 1005);
+        let mut earlier = Marks::default();
+        earlier.add_epoch(1, 0);
+        marks.join(earlier);
+        check_marked(unnumbered(), marks, Some(((0.5 + 1.0) / 2.0, 5, 2)));
+    }
+
+    #[test]
     fn steps_without_numbers_are_one_block() {
         let mut steps = Steps::default();
         for start in [0, 20, 40] {
             steps.add(StepSpan { process: 1, start, end: start + 10, epoch: None, step: None });
         }
         check(steps, Some((0.5, 3, 1)));
+    }
+
+    /// Spans as DLIO writes them: of its framework's object only `compute` is a step, and what `_eval` holds is none of training.
+    #[test]
+    fn accelerator_utilisation_is_dlios() {
+        let framework = |trace: Trace, method: &str, start: i64, dur: i64, step: &str| {
+            trace.span(1, "ai_framework", &format!("TorchFramework.{method}"), start, dur, step)
+        };
+        let mut trace = Trace::new().process(1, "a", Some(0));
+        // Two blocks, the second behind a checkpoint. The loader takes a second for the first batch and 60 ms for each other one.
+        for (epoch, begun) in [(1, 0), (2, 10 * SECOND)] {
+            trace = framework(trace, "get_loader", begun, 10, "");
+            for step in 1..=5 {
+                let start = begun + SECOND + (step - 1) * 100_000;
+                // `trace_object` counts the steps of the epoch, `compute` those of the block.
+                trace =
+                    framework(trace, "trace_object", start - 50, 5, &format!(r#""step":{}"#, step + 5 * (epoch - 1)));
+                trace = framework(trace, "compute", start, 40_000, &format!(r#""step":{step}"#));
+            }
+        }
+        let evaluated = 20 * SECOND;
+        trace = trace.span(1, "dlio_benchmark", "DLIOBenchmark._eval", evaluated, SECOND, r#""epoch":2"#);
+        for step in 1..=5 {
+            trace = framework(trace, "compute", evaluated + step * 40_000, 40_000, &format!(r#""step":{step}"#));
+        }
+        let found = judge(&trace.until(1, 30 * SECOND), &[]).training.expect("a training job");
+        assert!((found.accelerator_utilisation - 0.4).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.steps, found.blocks, found.processes), (10, 2, 1));
     }
 }

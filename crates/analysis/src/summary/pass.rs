@@ -1,6 +1,6 @@
 //! The summary's part of the one pass over the events that a report makes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::Array as _;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -92,9 +92,12 @@ struct EventClass {
     is_io: bool,
     ignored: bool,
     repeats_size: bool,
-    /// Layers as bits, by the suffix bits of the file.
-    layers: Vec<u32>,
+    /// The places of its layers, by the suffix bits of the file.
+    layers: Vec<Option<Places>>,
 }
+
+/// Places of layers, of which there may be one per category of a trace.
+pub(super) type Places = Arc<[u32]>;
 
 const UNKNOWN: u32 = u32::MAX;
 /// Buckets that are found without hashing.
@@ -111,11 +114,11 @@ pub(super) struct State {
 
 impl Pass<'_> {
     /// Which layers an event is in.
-    pub(super) fn layer_bits(&self, cat: u32, name: u32, suffix_bits: u8) -> u32 {
+    pub(super) fn layers_of(&self, cat: u32, name: u32, suffix_bits: u8) -> Places {
         let label = self.classes.cat_label(self.classes.effective_cat(cat, suffix_bits));
         let (name, io_cat) = (self.dictionary.name(name), self.classes.io_cat(cat, name));
-        let layers = self.layers.iter().take(31).enumerate();
-        layers.fold(0, |bits, (place, layer)| bits | u32::from(layer.test.holds(label, name, io_cat)) << place)
+        let layers = self.layers.iter().zip(0u32..);
+        layers.filter(|(layer, _)| layer.test.holds(label, name, io_cat)).map(|(_, place)| place).collect()
     }
 
     fn kind<'s>(&self, kinds: &'s mut Vec<Vec<Option<Box<EventClass>>>>, cat: u32, name: u32) -> &'s mut EventClass {
@@ -129,7 +132,7 @@ impl Pass<'_> {
                 is_io: self.classes.is_io(cat),
                 ignored: self.classes.ignores_name(name),
                 repeats_size: self.classes.repeats_size(cat, name),
-                layers: vec![UNKNOWN; 256],
+                layers: vec![None; 256],
             })
         })
     }
@@ -245,13 +248,8 @@ impl Pass<'_> {
             }
             let suffix_bits = self.classes.suffix_bits(file);
             let known = &mut kind.layers[usize::from(suffix_bits)];
-            if *known == UNKNOWN {
-                *known = self.layer_bits(cat, name, suffix_bits);
-            }
-            let mut bits = *known;
-            while bits != 0 {
-                let layer = bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+            for layer in &**known.get_or_insert_with(|| self.layers_of(cat, name, suffix_bits)) {
+                let layer = *layer as usize;
                 let sums = &mut gathered.layers[layer];
                 sums.count += 1;
                 sums.time += i128::from(dur);
@@ -292,12 +290,12 @@ impl Pass<'_> {
         let mut filter = self.filter.clone();
         filter.from_ns = Some(filter.from_ns.map_or(from, |known| known.max(from)));
         filter.to_ns = Some(filter.to_ns.map_or(to, |known| known.min(to)));
-        let known: Mutex<FxHashMap<(u32, u32, u8), u32>> = Mutex::default();
-        let bits_of = |cat: u32, name: u32, suffix: u8| {
+        type Cache = FxHashMap<(u32, u32, u8), Places>;
+        let known: Mutex<Cache> = Mutex::default();
+        let layers_of = |cat: u32, name: u32, suffix: u8| {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            *known.entry((cat, name, suffix)).or_insert_with(|| self.layer_bits(cat, name, suffix))
+            Arc::clone(known.entry((cat, name, suffix)).or_insert_with(|| self.layers_of(cat, name, suffix)))
         };
-        type Cache = FxHashMap<(u32, u32, u8), u32>;
         let fold = |(state, cache): &mut (S, Cache), batch: &Batch| {
             let (cats, names) = (batch.ids(Column::Cat).values(), batch.ids(Column::Name).values());
             let (process_ids, files) = (batch.ids(Column::Process).values(), batch.ids(Column::File));
@@ -309,10 +307,10 @@ impl Pass<'_> {
                 }
                 let suffix = self.classes.suffix_bits(file);
                 let key = (cats[row], names[row], suffix);
-                let bits = *cache.entry(key).or_insert_with(|| bits_of(key.0, key.1, key.2));
+                let layers = cache.entry(key).or_insert_with(|| layers_of(key.0, key.1, key.2));
                 let (start, end) = (ts.value(row).max(from), ts.value(row).saturating_add(dur.value(row)).min(to));
                 let process = self.process_ids[process_ids[row] as usize];
-                each(state, &WindowSpan { batch, row, process, file, start, end, bits });
+                each(state, &WindowSpan { batch, row, process, file, start, end, layers });
             }
         };
         let request = Request::of([columns.as_slice(), more].concat()).with(filter);
@@ -330,18 +328,14 @@ pub(super) struct WindowSpan<'b> {
     pub(super) file: Option<u32>,
     pub(super) start: i64,
     pub(super) end: i64,
-    /// Its layers.
-    bits: u32,
+    /// The places of its layers.
+    layers: &'b [u32],
 }
 
 impl WindowSpan<'_> {
     /// The places of its layers.
-    pub(super) fn layers(&self, mut each: impl FnMut(usize)) {
-        let mut bits = self.bits;
-        while bits != 0 {
-            each(bits.trailing_zeros() as usize);
-            bits &= bits - 1;
-        }
+    pub(super) fn layers(&self, each: impl FnMut(usize)) {
+        self.layers.iter().map(|place| *place as usize).for_each(each);
     }
 }
 

@@ -52,10 +52,8 @@ impl Pass<'_> {
                     }
                 }
             }
-            let mut bits = self.layer_bits(ids.cat, ids.name, self.classes.suffix_bits(ids.file));
-            while bits != 0 {
-                let sums = &mut gathered.layers[bits.trailing_zeros() as usize];
-                bits &= bits - 1;
+            for layer in &*self.layers_of(ids.cat, ids.name, self.classes.suffix_bits(ids.file)) {
+                let sums = &mut gathered.layers[*layer as usize];
                 sums.count += calls;
                 sums.totals += calls;
                 sums.time += profile.time;

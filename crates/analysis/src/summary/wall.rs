@@ -10,7 +10,7 @@ use super::{Question, SPANS_AT_ONCE, time_filter};
 use crate::Result;
 use crate::classify::Classes;
 use crate::group::scan::{number, span_phases};
-use crate::group::{directory_of, host_text, path_pattern};
+use crate::group::{directory_of, host_text, path_pattern, process_labels};
 use crate::hlm::{RowKey, ViewType};
 use crate::intervals::Intervals;
 use crate::layers::Layer;
@@ -90,12 +90,10 @@ impl RowsOf {
     }
 
     /// What a row's number means.
-    fn key(&self, view: ViewType, row: i64, process: &weftline_index::Process) -> RowKey {
+    fn key(&self, view: ViewType, row: i64, process: &str) -> RowKey {
         match self {
             RowsOf::File(_, texts) => RowKey::Text(texts[row as usize].clone()),
-            RowsOf::Thread if view == ViewType::ProcName => {
-                RowKey::Text(format!("app#{}#{}#{row}", host_text(process), process.pid))
-            }
+            RowsOf::Thread if view == ViewType::ProcName => RowKey::Text(format!("app#{process}#{row}")),
             _ => RowKey::Int(row),
         }
     }
@@ -123,7 +121,8 @@ pub fn wall_times(run: &Run, question: &Question, view: ViewType) -> Result<Wall
     let spans: u64 = span_phases().iter().map(|code| times.count(*code)).sum();
     let windows = if run.index().is_empty() { 1 } else { spans.div_ceil(SPANS_AT_ONCE).max(1) as i64 };
     let length = (end - origin) / windows + 1;
-    let mut walls = Walls { pass: &pass, layers: &layers, view, rows: WallTimes::new() };
+    let labels = process_labels(&dictionary);
+    let mut walls = Walls { pass: &pass, layers: &layers, view, labels, rows: WallTimes::new() };
     let rows = RowsOf::new(view, &dictionary);
     for window in 0..windows {
         let from = origin + window * length;
@@ -157,6 +156,8 @@ struct Walls<'w> {
     pass: &'w Pass<'w>,
     layers: &'w [Layer],
     view: ViewType,
+    /// What tables call the processes.
+    labels: Vec<String>,
     rows: WallTimes,
 }
 
@@ -211,7 +212,9 @@ impl Walls<'_> {
                 take(&mut self.rows.entry(key).or_insert_with(|| vec![Wall::default(); count])[place], length);
             };
             match (row, self.view) {
-                (Some((row, rows)), view) => add(rows.key(view, row, known), ranges.length()),
+                (Some((row, rows)), view) => {
+                    add(rows.key(view, row, &self.labels[process as usize]), ranges.length());
+                }
                 (None, ViewType::TimeRange) => {
                     ranges.per_bucket(self.pass.origin, self.pass.width_ns, |bucket, length| {
                         add(RowKey::Int(bucket), length.into());
