@@ -89,6 +89,7 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
         nonce: identity.nonce.clone(),
         pidns: identity.pidns,
         host: identity.host.clone(),
+        forked: image.facts.birth.parent_slot != 0,
         exe: identity.exe.clone(),
         command: identity.cmd.clone(),
         rank: identity.rank,
