@@ -138,7 +138,8 @@ impl Family {
 
     fn add_threads(&mut self, dictionary: &Dictionary, threads: &Threads) {
         let mut all: FxHashMap<(usize, i64), Life> = FxHashMap::default();
-        let mut longest = vec![0; self.processes.len()];
+        // A child between vfork and exec may be there for long, but only what it executes has a name.
+        let mut longest = vec![(false, 0); self.processes.len()];
         let mut lives: FxHashMap<u32, Life> = FxHashMap::default();
         for ((id, tid), life) in threads {
             let Some(place) = self.places[*id as usize] else { continue };
@@ -149,8 +150,10 @@ impl Family {
         lives.sort_unstable_by_key(|(id, _)| *id);
         for (id, life) in lives {
             let Some(place) = self.places[id as usize] else { continue };
-            if life.ns() > longest[place] {
-                (longest[place], self.ids[place]) = (life.ns(), id);
+            let process = dictionary.process(id);
+            let named = !program::label(&process.command, &process.exe, &process.name).is_empty();
+            if (named, life.ns()) > longest[place] {
+                (longest[place], self.ids[place]) = ((named, life.ns()), id);
             }
         }
         let mut all: Vec<((usize, i64), Life)> = all.into_iter().collect();

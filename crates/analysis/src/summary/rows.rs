@@ -145,6 +145,14 @@ pub(super) fn top_directories(
 pub(super) fn process_ids(gathered: &Gathered, dictionary: &Dictionary) -> BTreeMap<u32, TopRow> {
     let mut process_ids: BTreeMap<u32, TopRow> = BTreeMap::new();
     let (identities, labels) = (dictionary.identities(), process_labels(dictionary));
+    // What a process executed last is what it was started for. Its times and bytes stand at its first entry, a shell's as a rule.
+    let mut programs: BTreeMap<u32, String> = BTreeMap::new();
+    for (process, identity) in dictionary.processes.iter().zip(&identities) {
+        let label = program::label(&process.command, &process.exe, &process.name);
+        if let Some(identity) = identity.filter(|_| !label.is_empty()) {
+            programs.insert(identity, label);
+        }
+    }
     for (id, _) in gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some()) {
         let Some(identity) = identities[id] else { continue };
         let process = dictionary.process(id as u32);
@@ -154,9 +162,7 @@ pub(super) fn process_ids(gathered: &Gathered, dictionary: &Dictionary) -> BTree
             ..TopRow::default()
         });
         row.rank = process.rank.or(row.rank);
-        // What a process executed last is what it was started for.
-        let label = program::label(&process.command, &process.exe, &process.name);
-        row.program = Some(label).filter(|label| !label.is_empty()).or(row.program.take());
+        row.program = programs.get(&identity).cloned();
         if let Some(traffic) = gathered.processes.get(id) {
             row.traffic.merge(traffic);
         }
