@@ -191,11 +191,13 @@ pub fn wall_time(wall: &WallTime) -> Fact {
         0 | 1 => String::new(),
         many => format!("; mean of {}", counted(many, "process", "processes")),
     };
+    // A trace of spans alone says nothing that could be split.
+    let known = wall.compute + wall.file_io + wall.waiting + wall.queued > 0.0;
     Fact {
         name: "wall_time",
         label: "wall time",
         value: json!(wall),
-        shown: format!("{}{whose}", printable(&wall.words())),
+        shown: if known { format!("{}{whose}", printable(&wall.words())) } else { String::new() },
         alarming: false,
     }
 }
