@@ -14,6 +14,9 @@ use crate::units;
 pub(super) const IO: &str = "dominant-io";
 pub(super) const WAITING: &str = "dominant-waiting";
 
+/// What to do where nobody else is waited for.
+const SLEEPS: &str = "It sleeps by itself: shorten the pauses, or wait for what is to happen in place of time.";
+
 /// The score of a long wait: where medium begins.
 const FULL: f64 = 0.3;
 /// A process that computes less has no work of its own.
@@ -82,5 +85,11 @@ pub(super) fn waiting(case: &Case<'_>) -> Vec<Finding> {
     let place =
         Place { processes: wall.process.iter().cloned().collect(), process_count: wall.processes, ..Place::default() };
     let weighed = Weighed { score: asks * score(case, &impact, Limit::DominantWaitingSeconds), impact, place };
-    case.finding(WAITING, weighed, what, query).into_iter().collect()
+    let sleeps = split.waiting.largest_first().next().is_some_and(|(activity, _)| activity == Activity::Sleep);
+    let finding = case.finding(WAITING, weighed, what, query);
+    let finding = finding.map(|finding| match sleeps {
+        true => Finding { advice: SLEEPS.to_owned(), ..finding },
+        false => finding,
+    });
+    finding.into_iter().collect()
 }
