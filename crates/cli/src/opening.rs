@@ -1,6 +1,7 @@
 //! Opens what is to be analysed: finds the run, finishes what a killed one left, builds the index with a bar on the terminal.
 
 use std::io::Write as _;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ pub(crate) fn without_events(run: &Path) -> String {
     format!("{} holds no events: {why}", run.display())
 }
 
-/// Columns of the terminal.
-pub(crate) fn width() -> usize {
-    terminal_size::terminal_size().map_or(120, |(width, _)| usize::from(width.0))
+/// Columns of what is printed to a stream: those of the terminal, if it is one. A terminal behind another stream says nothing of it.
+pub(crate) fn width(stream: impl AsFd) -> usize {
+    terminal_size::terminal_size_of(stream).map_or(120, |(width, _)| usize::from(width.0))
 }

@@ -362,14 +362,26 @@ pub fn shorten(text: &str, most: usize) -> String {
     format!("{head}…{end}")
 }
 
+/// A long sentence without its end.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", head.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn long_texts() {
+        assert_eq!((cut("one two three", 9), cut("one", 3)), ("one two…".to_owned(), "one".to_owned()));
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
+        assert_eq!(wrap("other 0 %, took 12.5 s.", 12), ["other 0 %,", "took 12.5 s."]);
+        assert_eq!(wrap("waits 70.0 % (of", 11), ["waits", "70.0 % (of"]);
         assert_eq!(shorten("/a/very/long/path/to/file.dat", 16), "/a/ve…o/file.dat");
         assert_eq!(shorten("short", 16), "short");
         assert_eq!((shell_word("runs/a"), shell_word("it's")), ("runs/a".to_owned(), "'it'\\''s'".to_owned()));
@@ -380,8 +392,6 @@ mod tests {
         let finding = Finding {
             rule: "small-reads".to_owned(),
             severity: Severity::Low,
-        assert_eq!(wrap("other 0 %, took 12.5 s.", 12), ["other 0 %,", "took 12.5 s."]);
-        assert_eq!(wrap("waits 70.0 % (of", 11), ["waits", "70.0 % (of"]);
             score: 0.1,
             title: String::new(),
             what: "It is so.".to_owned(),

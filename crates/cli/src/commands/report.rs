@@ -1,7 +1,7 @@
 //! `weft report`: where the time and the bytes went, and what to fix.
 
 use std::fs;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -108,7 +108,11 @@ fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()
     let found: Vec<_> = report.findings.iter().filter(|finding| finding.rule == rule).collect();
     let mut out = std::io::stdout().lock();
     for finding in &found {
-        writeln!(out, "{}", text::explanation(finding, &report.runs, columns(), &terminal.stdout()))?;
+        writeln!(
+            out,
+            "{}",
+            text::explanation(finding, &report.runs, opening::width(std::io::stdout()), &terminal.stdout())
+        )?;
     }
     match found.is_empty() {
         false => Ok(()),
@@ -120,11 +124,6 @@ fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()
             "there is no rule {rule}; docs/findings.md lists them, `weft report --json` those that found something"
         ),
     }
-}
-
-/// Columns of what is printed.
-fn columns() -> usize {
-    if std::io::stdout().is_terminal() { opening::width() } else { 120 }
 }
 
 /// Writes all forms that were asked for; the terminal's when none was.
@@ -152,7 +151,7 @@ fn write(report: &Report, args: &ReportArgs, terminal: Terminal) -> anyhow::Resu
         serde_json::to_writer_pretty(&mut out, &json::value(report))?;
         writeln!(out)?;
     } else if files.iter().all(Option::is_none) {
-        write!(out, "{}", text::text(report, columns(), &terminal.stdout()))?;
+        write!(out, "{}", text::text(report, opening::width(std::io::stdout()), &terminal.stdout()))?;
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ pub(super) fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, ter
         Judgement::Untold(why) => (None, Some(why.as_str())),
         Judgement::Nothing => (None, None),
     };
-    let text = summary::text(&shown, rundir::size_of(run), &[record], said, opening::width(), paint);
+    let text = summary::text(&shown, rundir::size_of(run), &[record], said, opening::width(std::io::stderr()), paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }
 
