@@ -83,6 +83,10 @@ pub(crate) fn without_events(run: &Path) -> String {
         true if records.is_empty() => {
             "no supervisor has left a record: it is still going on, or was started on another host".to_owned()
         }
+        true if totals.events > 0 => {
+            let events = terminal::counted(totals.events, "event", "events");
+            format!("{events} were recorded, but the trace files (*.pfw.gz) are missing; copy them here")
+        }
         true if totals.open => "its program is still running, and nothing is written yet; ask again later".to_owned(),
         true => {
             "none of its programs made a call that is traced; `weft run` another one, or see `weft doctor`".to_owned()

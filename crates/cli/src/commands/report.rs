@@ -14,11 +14,15 @@ use weftline_index::{Filter, IndexError, Run};
 use weftline_report::{Report, csv, html, json, kept, make, parquet, sampled, sqlite, text};
 
 use crate::args::ReportArgs;
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
+use crate::usage::Usage;
 use crate::{opening, rundir};
 
 /// Runs the verb.
 pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    if args.from.zip(args.to).is_some_and(|(from, to)| from >= to) {
+        return Err(Usage::error("--from must be earlier than --to"));
+    }
     let (question, config) = (question(args), config(args)?);
     let Answered { run, told, answer, verdict, views } = match answered(args, &question, &config) {
         // Found out only when it was half read: it is gone by now, and the next one is built from the traces.
@@ -36,6 +40,11 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
     // A page may turn out to be damaged when it is read.
     if !told {
         opening::tell_refused(&run)?;
+    }
+    if answer.job.events == 0 && (args.from.is_some() || args.to.is_some() || args.condition.is_some()) {
+        let (first, last) = run.times().spans.unwrap_or_default();
+        let length = terminal::time(last.saturating_sub(first).unsigned_abs());
+        writeln!(std::io::stderr(), "weft: no span matches --from, --to and --where; the spans take {length} in all")?;
     }
     let mut report = make::report(&runs, &run, &answer, views, &verdict);
     sampled::add(&mut report, &run, &answer, &Samples::of(&run, &question.window(&run))?);

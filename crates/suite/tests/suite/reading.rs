@@ -192,6 +192,38 @@ fn what_looks_like_a_trace_is_told_what_it_is() {
     }
 }
 
+/// Records without trace files: a copy that is not whole is not taken for a program that did nothing.
+#[test]
+fn missing_trace_files_are_named() {
+    let scratch = Scratch::new("missing-traces");
+    made(scratch.path(), "run", 10, 0);
+    for verb in ["report", "check"] {
+        let outcome = weft([verb.as_ref(), scratch.join("run").as_os_str()], &scratch);
+        let said = said(&outcome);
+        assert_eq!(outcome.status, 1, "{verb}: {said}");
+        assert!(said.contains("7 events were recorded, but the trace files (*.pfw.gz) are missing"), "{verb}: {said}");
+    }
+}
+
+/// A question that nothing answers says so.
+#[test]
+fn an_empty_window_is_told() {
+    let scratch = Scratch::new("empty-window");
+    let trace = scratch.join("trace.pfw");
+    fs::write(&trace, format!("{LINE}\n")).expect("written");
+    for (options, told) in [
+        (&["--from", "5s"][..], true),
+        (&["--where", "name = 'nothing'"], true),
+        (&["--to", "5s"], false),
+        (&[], false),
+    ] {
+        let words = ["report"].iter().chain(options).map(OsStr::new).chain([trace.as_os_str()]);
+        let outcome = weft(words, &scratch);
+        assert_eq!(outcome.status, 0, "{options:?}: {}", said(&outcome));
+        assert_eq!(String::from_utf8_lossy(&outcome.stderr).contains("no span matches"), told, "{options:?}");
+    }
+}
+
 /// A damaged page where nothing can be written: the answer is the same, and the reason is told.
 #[test]
 fn a_damaged_index_on_a_disk_that_cannot_be_written() {
