@@ -93,9 +93,9 @@ pub fn of_run(run: &Path, not_taken_in: Vec<String>) -> Result<Check> {
     }
     check.complete &= not_taken_in.is_empty();
     check.not_taken_in = not_taken_in;
-    let unrecorded = records.is_empty().then(|| {
-        "no supervisor has left a record: the run is still going on, or was started on another host".to_owned()
-    });
+    let unrecorded = records
+        .is_empty()
+        .then(|| "no supervisor record: the run is still in progress, or was started on another host".to_owned());
     for what in errors.iter().map(ToString::to_string).chain(unrecorded) {
         check.complete = false;
         let damage = vec![what];

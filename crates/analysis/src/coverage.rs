@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use weftline_format::manifest::{IoCount, ProcessRecord, SupervisorRecord};
+use weftline_format::manifest::{IoCount, ProcessRecord, State, SupervisorRecord};
 use weftline_index::Run;
 
 use crate::units;
@@ -98,6 +98,9 @@ pub struct Ledger {
     /// Kernel events of each program (`--kernel`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<KernelLine>,
+    /// Processes of the run may still be running.
+    #[serde(skip)]
+    pub open: bool,
 }
 
 impl Ledger {
@@ -125,7 +128,8 @@ impl Ledger {
             })
         };
         let (Some(read), Some(write)) = (part(self.tree_read, "read"), part(self.tree_write, "written")) else {
-            return "unknown until the run is complete".into();
+            let why = if self.open { "until the run is complete" } else { "because `weft run` was killed" };
+            return format!("unknown {why}");
         };
         match self.uncounted().next() {
             Some(_) => format!("unknown: some bytes are in no kernel counter; of the rest {read}, {write}"),
@@ -145,7 +149,12 @@ fn traced(process: &ProcessRecord) -> (u64, u64) {
 
 /// Makes the ledger of all supervisors' records.
 pub fn ledger(records: &[SupervisorRecord]) -> Ledger {
-    let mut out = Ledger { kernel: kernel::lines(records), unseen: unseen::of(records), ..Ledger::default() };
+    let mut out = Ledger {
+        kernel: kernel::lines(records),
+        unseen: unseen::of(records),
+        open: records.iter().any(|record| record.state == State::Open),
+        ..Ledger::default()
+    };
     for record in records {
         let mut images: Vec<&ProcessRecord> = record.processes.iter().collect();
         images.sort_by_key(|process| (process.pid, process.started_ns));

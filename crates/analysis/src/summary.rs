@@ -387,11 +387,13 @@ fn job(run: &Run, gathered: &pass::Gathered, origin: i64, totals: &Totals) -> Jo
     let dictionary = run.dictionary();
     let mut traffic = IoSums::default();
     gathered.processes.iter().for_each(|one| traffic.merge(one));
-    let seen = || gathered.lives.iter().enumerate().filter(|(_, life)| life.is_some());
+    let lived = |id: usize| gathered.lives.get(id).is_some_and(Option::is_some);
+    let seen = |id: usize| lived(id) || gathered.seen.get(id).is_some_and(|seen| *seen);
     let ends = gathered.lives.iter().flatten().map(|life| life.1).max();
     let starts = gathered.lives.iter().flatten().map(|life| life.0).min();
     let identities = dictionary.identities();
-    let processes: BTreeSet<u32> = seen().filter_map(|(id, _)| identities[id]).collect();
+    let processes: BTreeSet<u32> =
+        identities.iter().enumerate().filter(|(id, _)| seen(*id)).filter_map(|(_, identity)| *identity).collect();
     let hosts: BTreeSet<&str> =
         processes.iter().filter_map(|id| crate::events::host_text(dictionary.process(*id))).collect();
     let sources = run.sources();

@@ -1,6 +1,7 @@
 //! Opens a run for analysis: finds it, recovers it after a kill, and builds the index with a progress bar.
 
 use std::io::Write as _;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ fn explained(error: IndexError) -> anyhow::Error {
     }
 }
 
-/// Columns of the terminal.
-pub(crate) fn width() -> usize {
-    terminal_size::terminal_size().map_or(120, |(width, _)| usize::from(width.0))
+/// Columns of what is printed to a stream: those of the terminal, if it is one. A terminal behind another stream says nothing of it.
+pub(crate) fn width(stream: impl AsFd) -> usize {
+    terminal_size::terminal_size_of(stream).map_or(120, |(width, _)| usize::from(width.0))
 }

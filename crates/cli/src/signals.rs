@@ -1,4 +1,4 @@
-//! Signals and children: the system calls that std does not have. All `unsafe` code of this crate is here.
+//! Signals, descriptors and children: the system calls that std does not have. All `unsafe` code of this crate is here.
 //!
 //! The supervisor blocks the signals that could end it and takes them when it has time: Ctrl-C ends the program, not the
 //! trace. The terminal sends its signals to the program by itself (both are in one process group), so only signals that
@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Signals that the supervisor takes over. SIGCHLD tells of the program's end.
@@ -32,7 +32,15 @@ const CHANGED: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// How [`CHANGED`] were handled when the process started, before Rust's runtime did anything.
 static AT_START: [AtomicUsize; 2] = [const { AtomicUsize::new(libc::SIG_DFL) }; 2];
 
-extern "C" fn note_dispositions() {
+/// Which of stdin, stdout and stderr were closed when the process started: Rust's runtime opens /dev/null in their place, and a program that is
+/// to find them closed must not find that.
+static CLOSED_AT_START: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+extern "C" fn note_start() {
+    for (descriptor, closed) in (0..).zip(&CLOSED_AT_START) {
+        // SAFETY: no memory is involved; a descriptor that is not open is an error and nothing else.
+        closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0, Ordering::Relaxed);
+    }
     for (signal, handler) in CHANGED.iter().zip(&AT_START) {
         // SAFETY: sigaction is plain data which the call fills in.
         let action = unsafe {
@@ -47,7 +55,28 @@ extern "C" fn note_dispositions() {
 #[used]
 // SAFETY: the loader calls functions of this section, which take no arguments that matter here, once before `main`.
 #[unsafe(link_section = ".init_array")]
-static NOTE_DISPOSITIONS: extern "C" fn() = note_dispositions;
+static NOTE_START: extern "C" fn() = note_start;
+
+/// Closes what was closed at the start, in a child or before this process becomes the program. Async-signal-safe.
+fn close_again() {
+    for (descriptor, closed) in (0..).zip(&CLOSED_AT_START) {
+        if closed.load(Ordering::Relaxed) {
+            // SAFETY: nobody owns these numbers but std, which takes an error on them for an answer.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// Lets a command that is executed next find closed what this one found closed.
+pub(crate) fn close_what_was_closed(command: &mut Command) {
+    // SAFETY: the closure makes only async-signal-safe calls.
+    unsafe {
+        command.pre_exec(|| {
+            close_again();
+            Ok(())
+        });
+    }
+}
 
 /// The signals as they were before [`Signals::block`]; the program gets them back.
 #[derive(Clone, Copy)]
@@ -84,7 +113,7 @@ impl Signals {
         }
     }
 
-    /// Gives the program the signal mask that this command was started with, and makes its pid file.
+    /// Gives the program the signal mask and the closed descriptors that this command was started with, and makes its pid file.
     pub(crate) fn prepare(self, command: &mut Command, pid_file: Option<PidFile>) {
         // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls on memory that was prepared before.
         unsafe {
@@ -96,6 +125,7 @@ impl Signals {
                     libc::signal(*signal, handler.load(Ordering::Relaxed));
                 }
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
+                close_again();
                 Ok(())
             });
         }

@@ -275,7 +275,12 @@ impl Drain {
         self.entries.extend(record::refused(&self.live.host.name, self.live.control.get(), &timeline));
         let mut files: FileSums = lock(&self.shared.files).clone();
         for watched in self.watched.values() {
-            let last = LastLook { sampled: watched.sampled, timeline: timeline.clone(), alive: true };
+            let last = LastLook {
+                sampled: watched.sampled,
+                seen_alive: watched.seen_alive,
+                timeline: timeline.clone(),
+                alive: true,
+            };
             files.merge_all(&lock(&watched.image.totals).files);
             let entry = record::entry(&watched.image, &last);
             merge_calls(&mut self.calls, &entry.calls);

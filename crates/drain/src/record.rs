@@ -54,6 +54,8 @@ const GO: &str = "go";
 pub(crate) struct LastLook {
     /// The kernel's counters when they were last read.
     pub sampled: Option<KernelIo>,
+    /// When it was last seen alive, on the monotonic clock.
+    pub seen_alive: Option<u64>,
     /// Turns the slot's ticks into time.
     pub timeline: Timeline,
     /// Whether the image is still alive: then this is an interim record.
@@ -87,6 +89,7 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
         nonce: identity.nonce.clone(),
         pidns: identity.pidns,
         host: identity.host.clone(),
+        forked: image.info.birth.parent_slot != 0,
         exe: identity.exe.clone(),
         command: identity.cmd.clone(),
         rank: identity.rank,
@@ -119,7 +122,8 @@ fn process_record(image: &Image, last: &LastLook, totals: &Totals, file: String)
     }
     if !last.alive {
         process.ended_ns = match end.ended_ticks {
-            0 => totals.last_ns,
+            // Killed: it ended after its last event and after it was last seen.
+            0 => last.seen_alive.map_or(totals.last_ns, |seen| last.timeline.at_monotonic(seen).max(totals.last_ns)),
             ticks => last.timeline.at(ticks),
         };
         process.exit = (end.exit_status >= 0).then_some(Exit { code: Some(end.exit_status), signal: None });

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use weftline_recorder::clock;
 use weftline_recorder::layout::{KernelIo, process_state, unseen_io};
 
 use crate::arena::{Arena, SegmentAt};
@@ -37,6 +38,8 @@ pub(crate) struct Watched {
     /// What each thread's latest segment ended with.
     pub tails: HashMap<u32, Tail>,
     pub sampled: Option<KernelIo>,
+    /// When it was last seen alive, on the monotonic clock: a process that is killed in a call leaves no later trace of its end.
+    pub seen_alive: Option<u64>,
     /// The pid by which we see the process.
     seen_as: Option<u32>,
     last_state: u32,
@@ -58,6 +61,7 @@ impl Watched {
             waiting_records: 0,
             tails: HashMap::new(),
             sampled: None,
+            seen_alive: None,
             seen_as: None,
             last_state: process_state::LIVE,
             next_look: now + SOON,
@@ -88,7 +92,12 @@ impl Watched {
         }
         self.next_look = now + self.gap;
         self.gap = (self.gap * 2).min(SELDOM);
+        // Before the look: what is found then was there at this time.
+        let time = clock::read(libc::CLOCK_MONOTONIC);
         self.dead = !self.is_alive(host, live, false);
+        if !self.dead {
+            self.seen_alive = Some(time);
+        }
         self.dead
     }
 

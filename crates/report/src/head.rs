@@ -80,7 +80,7 @@ impl<'r> Head<'r> {
 
     /// How many processes, and how many programs they executed, where these are more: `43, 81 execs`.
     pub fn processes(&self) -> String {
-        let (processes, execs) = (self.totals.processes as u64, self.totals.images as u64);
+        let (processes, execs) = (self.totals.processes as u64, self.totals.execs as u64);
         if execs > processes {
             format!("{}, {}", count(processes), counted(execs, "exec", "execs"))
         } else {
@@ -191,11 +191,13 @@ pub fn wall_time(wall: &WallTime) -> Property {
         0 | 1 => String::new(),
         many => format!("; mean of {}", counted(many, "process", "processes")),
     };
+    // A trace of spans alone says nothing that could be split.
+    let known = wall.compute + wall.file_io + wall.waiting + wall.queued > 0.0;
     Property {
         name: "wall_time",
         label: "wall time",
         value: json!(wall),
-        shown: format!("{}{whose}", printable(&wall.words())),
+        shown: if known { format!("{}{whose}", printable(&wall.words())) } else { String::new() },
         alarming: false,
     }
 }
@@ -266,11 +268,25 @@ mod tests {
 
     #[test]
     fn all_execs_of_processes_count() {
-        let image = |pid: u32| ProcessRecord { pid, host: "a".to_owned(), ..ProcessRecord::default() };
-        for (pids, expected) in [(&[1, 2, 3][..], "3"), (&[1, 1, 2, 2, 2], "2, 5 execs"), (&[1, 1], "1, 2 execs")] {
-            let processes = pids.iter().map(|pid| image(*pid)).collect();
+        let image = |(pid, forked): (u32, bool)| ProcessRecord {
+            pid,
+            forked,
+            host: "a".to_owned(),
+            ..ProcessRecord::default()
+        };
+        let (fork, exec) = (|pid: u32| (pid, true), |pid: u32| (pid, false));
+        for (images, expected) in [
+            (vec![exec(1), exec(2), exec(3)], "3"),
+            (vec![exec(1), exec(1), exec(2), exec(2), exec(2)], "2, 5 execs"),
+            (vec![exec(1), exec(1)], "1, 2 execs"),
+            // A shell and what it forks, each of which executes one program.
+            (vec![exec(1), fork(2), exec(2), fork(3), exec(3)], "3"),
+            // Workers that execute nothing.
+            (vec![exec(1), fork(2), fork(3)], "3"),
+        ] {
+            let processes = images.iter().map(|one| image(*one)).collect();
             let records = [SupervisorRecord { processes, ..SupervisorRecord::default() }];
-            assert_eq!(Head::new(&records).processes(), expected, "{pids:?}");
+            assert_eq!(Head::new(&records).processes(), expected, "{images:?}");
         }
     }
 }

@@ -317,20 +317,38 @@ fn shell_word(word: &str) -> String {
 /// A text in lines of at most a width, cut between words.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let last = lines.len() - 1;
         let line = &mut lines[last];
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
+            lines.push(word);
         } else {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
     }
     lines
 }
+
+/// The words of a text. A unit stays with its number: `12.5 %`, `3.00 s`.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', '.', ':', ')']));
+        match words.last_mut().filter(|before| is_unit && before.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+const UNITS: [&str; 13] = ["%", "ns", "µs", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// A long name without its middle: both ends of a path tell most.
 pub fn shorten(text: &str, most: usize) -> String {
@@ -344,14 +362,26 @@ pub fn shorten(text: &str, most: usize) -> String {
     format!("{head}…{end}")
 }
 
+/// A long sentence without its end.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", head.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn long_texts() {
+        assert_eq!((cut("one two three", 9), cut("one", 3)), ("one two…".to_owned(), "one".to_owned()));
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
+        assert_eq!(wrap("other 0 %, took 12.5 s.", 12), ["other 0 %,", "took 12.5 s."]);
+        assert_eq!(wrap("waits 70.0 % (of", 11), ["waits", "70.0 % (of"]);
         assert_eq!(shorten("/a/very/long/path/to/file.dat", 16), "/a/ve…o/file.dat");
         assert_eq!(shorten("short", 16), "short");
         assert_eq!((shell_word("runs/a"), shell_word("it's")), ("runs/a".to_owned(), "'it'\\''s'".to_owned()));

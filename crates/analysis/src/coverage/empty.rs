@@ -15,12 +15,14 @@ pub fn without_events(run: &Path) -> String {
     let why = match reasons.is_empty() {
         false => units::printable(&reasons.join("; ")),
         true if records.is_empty() => {
-            "no supervisor has left a record: it is still going on, or was started on another host".to_owned()
+            "no supervisor record: it is still in progress, or was started on another host".to_owned()
         }
-        true if totals.open => "its program is still running, and nothing is written yet; ask again later".to_owned(),
-        true => {
-            "none of its programs made a call that is traced; `weft run` another one, or see `weft doctor`".to_owned()
+        true if totals.events > 0 => {
+            let events = units::counted(totals.events, "event", "events");
+            format!("{events} were recorded, but the trace files (*.pfw.gz) are missing; copy them here")
         }
+        true if totals.open => "its program is still running, and nothing is written yet; try again later".to_owned(),
+        true => "none of its programs made a traced call; see `weft doctor PROGRAM`".to_owned(),
     };
     format!("{} holds no events: {why}", run.display())
 }
@@ -39,13 +41,13 @@ mod tests {
             let said = without_events(run.path());
             assert!(said.contains("holds no events") && said.contains(expected), "{said}");
         };
-        check(None, "no supervisor has left a record");
+        check(None, "no supervisor record");
         let with = |state, failure: Option<&str>| {
             let failure = failure.map(str::to_owned);
             Some(SupervisorRecord { state, failure, ..SupervisorRecord::default() })
         };
         check(with(State::Open, None), "still running");
-        check(with(State::Complete, None), "none of its programs made a call");
+        check(with(State::Complete, None), "none of its programs made a traced call");
         check(with(State::Complete, Some("no shared memory")), "no shared memory");
     }
 }

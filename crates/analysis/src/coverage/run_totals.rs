@@ -10,8 +10,8 @@ use weftline_format::manifest::{CallTotal, FileTotal, SpanTotal, State, Supervis
 pub struct RunTotals {
     /// Processes.
     pub processes: usize,
-    /// Their images: an exec makes another one.
-    pub images: usize,
+    /// Programs that they executed; a fork executes none.
+    pub execs: usize,
     /// Events in the trace.
     pub events: u64,
     /// The longest wall time of a supervisor, ns.
@@ -111,7 +111,9 @@ impl RunTotals {
         let sum = |part: fn(&SupervisorRecord) -> u64| records.iter().map(part).fold(0, u64::saturating_add);
         RunTotals {
             processes: pids.len().saturating_add(alike),
-            images: alike.saturating_add(records.iter().map(|record| record.processes.len()).sum()),
+            execs: alike.saturating_add(
+                records.iter().flat_map(|record| &record.processes).filter(|image| !image.forked).count(),
+            ),
             events: records
                 .iter()
                 .flat_map(|record| &record.processes)

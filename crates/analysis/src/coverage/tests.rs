@@ -141,3 +141,13 @@ fn what_no_counter_shows_is_named() {
     let counted = super::ledger(&[record(vec![with(1, &["mmap"])], 100)]);
     assert_eq!(counted.percent(), (Some(100.0), None));
 }
+
+/// A run whose `weft run` was killed is as complete as it will ever be; it must not be told to wait.
+#[test]
+fn why_coverage_is_not_known() {
+    for (state, why) in [(State::Open, "before the run is complete"), (State::Complete, "since `weft run` was killed")]
+    {
+        let record = SupervisorRecord { processes: vec![process(1, 0, 10, 10)], state, ..SupervisorRecord::default() };
+        assert_eq!(ledger(&[record]).sentence(), format!("not known {why}"));
+    }
+}

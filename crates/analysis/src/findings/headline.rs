@@ -97,6 +97,10 @@ impl WallTime {
             Class::Queued => format!(
                 "Waiting for a free processor takes {took}: more threads want to run than there are cores; {rules} checked"
             ),
+            // Nothing but spans that say what the program did by itself, as profilers and compilers write them.
+            Class::Outside if self.file_io + self.waiting == 0.0 => format!(
+                "No I/O call, wait or CPU time is in the trace to judge by: its spans show where {wall} went; {rules} checked"
+            ),
             Class::Outside => format!(
                 "Not in traced calls: {took} (computing or untraced: the trace has no CPU time); file I/O takes {}, waiting {}; {rules} checked",
                 units::percent(self.file_io),

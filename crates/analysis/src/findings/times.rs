@@ -138,7 +138,8 @@ impl Family {
 
     fn add_threads(&mut self, dictionary: &Dictionary, threads: &Threads) {
         let mut all: FxHashMap<(usize, i64), Life> = FxHashMap::default();
-        let mut longest = vec![(false, 0); self.processes.len()];
+        // Only what a process executes has a name: not what it is between vfork and exec, nor always what the kernel reports of it.
+        let mut longest = vec![(false, false, 0); self.processes.len()];
         let mut lives: FxHashMap<u32, Life> = FxHashMap::default();
         for ((id, tid), life) in threads {
             let Some(place) = self.places[*id as usize] else { continue };
@@ -149,9 +150,9 @@ impl Family {
         lives.sort_unstable_by_key(|(id, _)| *id);
         for (id, life) in lives {
             let Some(place) = self.places[id as usize] else { continue };
-            // What the kernel told of a process has no program.
-            let known = dictionary.process(id);
-            let rank = (!known.nonce.is_empty(), life.ns());
+            let process = dictionary.process(id);
+            let named = !program::label(&process.command, &process.exe, &process.name).is_empty();
+            let rank = (named, !process.nonce.is_empty(), life.ns());
             if rank > longest[place] {
                 (longest[place], self.ids[place]) = (rank, id);
             }

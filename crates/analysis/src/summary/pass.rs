@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::Array as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use weftline_calls::{Activity, Calls, Flow, IoSums, Operation, Side};
+use weftline_format::Phase;
+use weftline_index::column::phase_code;
 use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
 
 use crate::Result;
@@ -62,6 +64,8 @@ pub(super) struct Gathered {
     pub(super) processes: Vec<IoSums>,
     /// First start and last end of each process.
     pub(super) lives: Vec<Option<(i64, i64)>>,
+    /// Which processes have spans or instants, those included that are left out of all sums.
+    pub(super) seen: Vec<bool>,
     pub(super) buckets: FxHashMap<u32, IoSums>,
     /// The first buckets; merged into `buckets` at the end.
     dense: Vec<IoSums>,
@@ -197,6 +201,11 @@ impl Pass<'_> {
         let mut buckets = Buckets::new(self.origin, self.width_ns);
         let process_ids = batch.ids(Column::Process).values();
         let (files, second_files) = (batch.ids(Column::File), batch.ids(Column::SecondFile));
+        for (id, phase) in process_ids.iter().zip(batch.phases().values()) {
+            if ![phase_code(Phase::Metadata), phase_code(Phase::Counter)].contains(phase) {
+                *grown(&mut gathered.seen, self.process_ids[*id as usize] as usize) = true;
+            }
+        }
         for row in batch.spans().rows() {
             gathered.events += 1;
             let (cat, name) = rows.kind(row);
@@ -370,6 +379,9 @@ impl Gathered {
         }
         for (place, traffic) in other.processes.iter().enumerate() {
             grown(&mut self.processes, place).merge(traffic);
+        }
+        for (place, seen) in other.seen.into_iter().enumerate() {
+            *grown(&mut self.seen, place) |= seen;
         }
         for (place, life) in other.lives.into_iter().enumerate() {
             let own = grown(&mut self.lives, place);

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use weftline_analysis::findings::Config;
 use weftline_analysis::hlm::{RowKey, ViewType};
+use weftline_analysis::pass;
 use weftline_analysis::presets::Preset;
 use weftline_analysis::summary::{Question, Summary, view_tables, wall_times};
 use weftline_index::{OpenOptions, Run};
@@ -196,5 +198,48 @@ fn both_files_of_a_copy_have_traffic() {
         let all = &summary.job.traffic;
         assert_eq!((all.calls, all.reads, all.writes, all.metadata_calls), (3, 2, 2, 1));
         assert_eq!((all.read_bytes, all.write_bytes, all.time_ns), (750, 750, 9_000));
+    }
+}
+
+/// A process is called by what it executed, not by the shell that forked it nor by nothing, as between vfork and exec; and it is one of the processes
+/// even if all that it did is left out of the sums.
+#[test]
+fn processes_are_named_by_what_they_executed() {
+    let identity = |pid: i64, name: &str, nonce: &str| {
+        format!(
+            r#"{{"name":"process_name","cat":"weft","ph":"M","pid":{pid},"tid":{pid},"ts":1000,"args":{{"name":"{name}","host":"vm","hhash":"5c","boot":"b","pidns":7,"start":{pid},"nonce":"{nonce}","ppid":1,"exe":"/usr/bin/{name}","cmd":["{name}"],"cwd":"/w","seq":0}}}}"#
+        )
+    };
+    let read = |pid: i64, ts: i64, dur: i64| {
+        format!(
+            r#"{{"name":"read","cat":"POSIX","ph":"X","pid":{pid},"tid":{pid},"ts":{ts},"dur":{dur},"args":{{"fhash":"aa","ret":1}}}}"#
+        )
+    };
+    let hash =
+        r#"{"name":"FH","cat":"dftracer","ph":"M","pid":70,"tid":70,"args":{"name":"/w/x","value":"aa"}}"#.to_owned();
+    let started = r#"{"name":"start","cat":"weft","ph":"i","pid":73,"tid":73,"ts":1300,"s":"p"}"#.to_owned();
+    let files = [
+        // The shell; its child 71 between vfork and exec, which takes longer than the rest of its life.
+        ("a.pfw", vec![identity(70, "sh", "a"), hash.clone(), read(70, 1000, 900), read(71, 1100, 500)]),
+        ("b.pfw", vec![identity(71, "cc", "b"), hash.clone(), read(71, 1700, 9)]),
+        // A fork of the shell that becomes `cat`.
+        ("c.pfw", vec![identity(72, "sh", "c"), hash.clone(), read(72, 1200, 400)]),
+        ("d.pfw", vec![identity(72, "cat", "d"), hash, read(72, 1700, 50)]),
+        ("e.pfw", vec![identity(73, "true", "e"), started]),
+    ];
+    for no_index in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (name, lines) in &files {
+            std::fs::write(directory.path().join(name), lines.join("\n")).expect("written");
+        }
+        let options = OpenOptions { no_index, ..OpenOptions::default() };
+        let run = Run::open(&[directory.path().to_owned()], &options).expect("opened");
+        let (summary, verdict) = pass::report(&run, &Question::default(), Some(&Config::default())).expect("judged");
+        assert_eq!(summary.job.processes, 4);
+        let mut named: Vec<_> = summary.top_processes.iter().map(|row| (row.pid, row.program.as_deref())).collect();
+        named.sort_unstable();
+        assert_eq!(named, [(Some(70), Some("sh")), (Some(71), Some("cc")), (Some(72), Some("cat"))]);
+        let programs: Vec<&str> = verdict.programs.iter().map(|row| row.program.as_str()).collect();
+        assert!(programs.contains(&"cc") && !programs.contains(&""), "{programs:?}");
     }
 }

@@ -91,7 +91,14 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
     write!(
         out,
         "{}",
-        summary::text(&run.display().to_string(), trace_bytes, &records, (None, None), opening::width(), paint)
+        summary::text(
+            &run.display().to_string(),
+            trace_bytes,
+            &records,
+            (None, None),
+            opening::width(std::io::stdout()),
+            paint
+        )
     )?;
     require_events(run, &totals, &records)
 }

@@ -43,7 +43,7 @@ pub(crate) fn execute(args: &ListArgs, terminal: Terminal) -> anyhow::Result<Exi
     } else if rows.is_empty() {
         writeln!(std::io::stderr(), "weft: no run matches")?;
     } else {
-        write!(out, "{}", table(&rows, opening::width(), terminal))?;
+        write!(out, "{}", table(&rows, opening::width(std::io::stdout()), terminal))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,21 +111,36 @@ fn table(rows: &[RunRow], width: usize, terminal: Terminal) -> String {
     out
 }
 
-/// Command and verdict share the room that the other columns leave; names of runs, by which they are asked for again, stay whole.
+/// Command and verdict share the room that the other columns leave; names of runs, by which they are asked for again, stay whole. Where that leaves
+/// too little, columns go that `weft report` and the name of the run tell too.
 fn shorten(cells: &mut [Vec<String>], width: usize) {
-    const LEAST: usize = 20;
-    let place = |title: &str| cells[0].iter().position(|known| known == title);
-    let (command, verdict) = (place("command"), place("verdict"));
-    let widest = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let others = (0..cells[0].len()).filter(|column| ![command, verdict].contains(&Some(*column)));
-    let fixed = others.map(|column| widest(column) + 2).sum::<usize>();
-    let room = width.saturating_sub(fixed + 2);
+    const LEAST: usize = 15;
+    let widest =
+        |cells: &[Vec<String>], column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let place = |cells: &[Vec<String>], title: &str| cells[0].iter().position(|known| known == title);
+    let room = |cells: &[Vec<String>]| {
+        let flexible = [place(cells, "command"), place(cells, "verdict")];
+        let others = (0..cells[0].len()).filter(|column| !flexible.contains(&Some(*column)));
+        width.saturating_sub(others.map(|column| widest(cells, column) + 2).sum::<usize>() + 2)
+    };
+    for titles in [["read", "written"].as_slice(), &["started"], &["job"], &["wall"]] {
+        if room(cells) >= 2 * LEAST {
+            break;
+        }
+        for title in titles {
+            if let Some(column) = place(cells, title) {
+                cells.iter_mut().for_each(|row| drop(row.remove(column)));
+            }
+        }
+    }
+    let (room, command, verdict) = (room(cells), place(cells, "command"), place(cells, "verdict"));
     // The verdict leaves the command at least a third.
-    let of_verdict = verdict.map_or(0, |column| widest(column).min((room - room / 3).max(LEAST)));
+    let of_verdict = verdict.map_or(0, |column| widest(cells, column).min((room - room / 3).max(LEAST)));
     let of_command = room.saturating_sub(of_verdict).max(LEAST);
-    for (column, most) in [(command, of_command), (verdict, of_verdict)] {
-        let Some(column) = column else { continue };
-        cells.iter_mut().for_each(|row| row[column] = text::shorten(&row[column], most));
+    for row in cells {
+        command.iter().for_each(|column| row[*column] = text::shorten(&row[*column], of_command));
+        // The beginning of a sentence tells most.
+        verdict.iter().for_each(|column| row[*column] = text::cut(&row[*column], of_verdict));
     }
 }
 
@@ -149,13 +164,23 @@ mod tests {
         let run = "20261118T042707Z-sqlite3-aaf8";
         let (command, verdict) =
             ("python3 train.py --epochs 90 --data /scratch/imagenet".repeat(3), "It waits. ".repeat(20));
-        for (width, fits) in [(200, true), (120, true), (100, true), (40, false)] {
-            let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
-            let mut cells = vec![row(["run", "command", "wall", "verdict"]), row([run, &command, "12.50 s", &verdict])];
+        let row = |cells: [&str; 8]| cells.map(str::to_owned).to_vec();
+        let heading = ["started", "run", "command", "ended", "wall", "read", "written", "verdict"];
+        let line = ["2026-11-18 04:27Z", run, &command, "0", "12.50 s", "97.7 KiB", "1.2 GiB", &verdict];
+        for (width, titles) in [
+            (200, heading.as_slice()),
+            (120, heading.as_slice()),
+            (100, &["started", "run", "command", "ended", "wall", "verdict"]),
+            (80, &["run", "command", "ended", "wall", "verdict"]),
+            // Too narrow for anything.
+            (40, &["run", "command", "ended", "verdict"]),
+        ] {
+            let mut cells = vec![row(heading), row(line)];
             shorten(&mut cells, width);
-            let lines = text::align(&cells, &[true, true, false, true]);
-            assert!(lines[1].starts_with(run), "{lines:?}");
-            assert_eq!(lines[1].trim_end().chars().count() <= width, fits, "{width}: {lines:?}");
+            assert_eq!(cells[0], titles, "{width}");
+            assert!(cells[1].contains(&run.to_owned()) && cells[1].last().unwrap().starts_with("It waits."));
+            let lines = text::align(&cells, &vec![true; titles.len()]);
+            assert_eq!(lines[1].chars().count() <= width, width > 40, "{width}: {lines:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `weft report`: where the time and the bytes went, and what to fix.
 
 use std::fs;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,11 +14,15 @@ use weftline_index::{Filter, IndexError, Run};
 use weftline_report::{Report, csv, html, json, kept, make, parquet, sampled, sqlite, text};
 
 use crate::args::ReportArgs;
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
+use crate::usage::Usage;
 use crate::{opening, rundir};
 
 /// Runs the verb.
 pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<ExitCode> {
+    if args.from.zip(args.to).is_some_and(|(from, to)| from >= to) {
+        return Err(Usage::error("--from must be earlier than --to"));
+    }
     let (question, config) = (question(args), config(args)?);
     let Answered { run, warned, answer, verdict, views } = match answered(args, &question, &config) {
         // Found out only when it was half read: it is gone by now, and the next one is built from the traces.
@@ -36,6 +40,11 @@ pub(crate) fn execute(args: &ReportArgs, terminal: Terminal) -> anyhow::Result<E
     // A page may turn out to be damaged when it is read.
     if !warned {
         opening::tell_refused(&run)?;
+    }
+    if answer.job.events == 0 && (args.from.is_some() || args.to.is_some() || args.condition.is_some()) {
+        let (first, last) = run.times().spans.unwrap_or_default();
+        let length = terminal::time(last.saturating_sub(first).unsigned_abs());
+        writeln!(std::io::stderr(), "weft: no span matches --from, --to and --where; the spans take {length} in all")?;
     }
     let mut report = make::report(&runs, &run, &answer, views, &verdict);
     sampled::add(&mut report, &run, &answer, &Samples::of(&run, &question.window(&run))?);
@@ -108,7 +117,11 @@ fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()
     let found: Vec<_> = report.findings.iter().filter(|finding| finding.rule == rule).collect();
     let mut out = std::io::stdout().lock();
     for finding in &found {
-        writeln!(out, "{}", text::explanation(finding, &report.runs, columns(), &terminal.stdout()))?;
+        writeln!(
+            out,
+            "{}",
+            text::explanation(finding, &report.runs, opening::width(std::io::stdout()), &terminal.stdout())
+        )?;
     }
     match found.is_empty() {
         false => Ok(()),
@@ -120,11 +133,6 @@ fn explain(report: &Report, rule: &str, terminal: Terminal) -> anyhow::Result<()
             anyhow::bail!("no rule {rule}; docs/findings.md lists all rules, `weft report --json` those with findings")
         }
     }
-}
-
-/// Columns of what is printed.
-fn columns() -> usize {
-    if std::io::stdout().is_terminal() { opening::width() } else { 120 }
 }
 
 /// Writes all forms that were asked for; the terminal's when none was.
@@ -152,7 +160,7 @@ fn write(report: &Report, args: &ReportArgs, terminal: Terminal) -> anyhow::Resu
         serde_json::to_writer_pretty(&mut out, &json::value(report))?;
         writeln!(out)?;
     } else if files.iter().all(Option::is_none) {
-        write!(out, "{}", text::text(report, columns(), &terminal.stdout()))?;
+        write!(out, "{}", text::text(report, opening::width(std::io::stdout()), &terminal.stdout()))?;
     }
     Ok(())
 }

@@ -268,8 +268,9 @@ fn cannot_start(program: &OsStr, error: &std::io::Error) -> ExitCode {
 }
 
 fn replace_by(command: &[OsString]) -> ExitCode {
-    let error = Command::new(&command[0]).args(&command[1..]).exec();
-    cannot_start(&command[0], &error)
+    let mut program = Command::new(&command[0]);
+    signals::close_what_was_closed(program.args(&command[1..]));
+    cannot_start(&command[0], &program.exec())
 }
 
 /// Passes signals on and looks after the program; what to do about its state.

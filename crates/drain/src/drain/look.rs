@@ -208,7 +208,12 @@ impl Drain {
         watched.open_jobs += 1;
         watched.closing = last;
         let timeline = self.live.clock.now();
-        let last = last.then(|| LastLook { sampled: watched.sampled, timeline: timeline.clone(), alive: false });
+        let last = last.then(|| LastLook {
+            sampled: watched.sampled,
+            seen_alive: watched.seen_alive,
+            timeline: timeline.clone(),
+            alive: false,
+        });
         let small = last.is_some() && records < SMALL_JOB;
         self.workers
             .submit(Job { image: Arc::clone(&watched.image), segments, timeline, dead: watched.dead, last }, small);

@@ -237,7 +237,7 @@ impl<'r> Leftovers<'r> {
         // An image's last job closes it, so all others must be done.
         for mut job in last_jobs {
             let timeline = job.timeline.clone();
-            job.last = Some(LastLook { sampled: None, timeline, alive: false });
+            job.last = Some(LastLook { sampled: None, seen_alive: None, timeline, alive: false });
             workers.submit(job, false);
         }
         workers.wait();
@@ -400,7 +400,7 @@ impl<'r> Leftovers<'r> {
             if path.exists() {
                 *lock(&image.totals) = written::totals(&path, &image.tag)?;
             }
-            let last = LastLook { sampled: None, timeline: self.clock.timeline(), alive: true };
+            let last = LastLook { sampled: None, seen_alive: None, timeline: self.clock.timeline(), alive: true };
             entries.push(record::entry(image, &last));
         }
         let mut dropped = Dropped::default();

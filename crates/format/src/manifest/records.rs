@@ -357,6 +357,9 @@ pub struct ProcessRecord {
     pub pidns: u64,
     /// The host it ran on.
     pub host: String,
+    /// Whether a fork made it: what it runs was executed by another.
+    #[serde(skip_serializing_if = "is_false")]
+    pub forked: bool,
     /// The executable.
     pub exe: String,
     /// The command line.

@@ -1,6 +1,8 @@
 //! However a process ends, every call that returned is in the trace.
 
-use weftline_testkit::Case;
+use weftline_format::manifest::SupervisorRecord;
+use weftline_testkit::run::Job;
+use weftline_testkit::{Case, Scratch};
 
 /// 1 open, 1,000 pwrite, 1 close, then the end in question.
 fn ending(how: &str) -> Case {
@@ -59,4 +61,17 @@ fn with_threads_in_the_middle_of_calls() {
         let traced = finished.count("write", "busy.log").calls;
         assert!(traced <= length && length - traced <= 3, "{length} calls took effect, {traced} in the trace");
     }
+}
+
+/// The call that it died in is in no trace, but the time until then is time that it lived.
+#[test]
+fn killed_in_a_call_a_process_lived_until_then() {
+    let scratch = Scratch::new("killed-in-a-call");
+    let run = scratch.join("run");
+    Job::new(["/usr/bin/timeout", "-s", "KILL", "1", "/bin/sleep", "60"], &scratch.dir("work")).traced(&run).run();
+    let record = SupervisorRecord::read_all(&run).0.remove(0);
+    let sleep = record.processes.iter().find(|process| process.exe.ends_with("/sleep")).expect("it was traced");
+    let lived = sleep.ended_ns - sleep.started_ns;
+    // Looks come every 50 ms; a busy machine may miss some.
+    assert!((500_000_000..1_500_000_000).contains(&lived), "{lived} ns of about a second");
 }

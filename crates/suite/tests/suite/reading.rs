@@ -163,6 +163,67 @@ fn an_empty_run_is_explained() {
     assert!(!run.join(".weft").exists());
 }
 
+/// What is a trace in another wrapping, or another tool's profile, is told by name and with the way out.
+#[test]
+fn what_looks_like_a_trace_is_told_what_it_is() {
+    let scratch = Scratch::new("other-forms");
+    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(LINE.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    for (name, bytes, word) in [
+        ("a.json.zst", b"\x28\xb5\x2f\xfd\x04\0\0".to_vec(), "zstd"),
+        ("a.json.xz", b"\xfd7zXZ\0\0\x04".to_vec(), "unxz"),
+        ("a.json.bz2", b"BZh91AY&SY".to_vec(), "bunzip2"),
+        ("a.zip", b"PK\x03\x04\x14".to_vec(), "unzip"),
+        ("utf16.json", utf16, "UTF-16"),
+        ("program", b"\x7fELF\x02".to_vec(), "weft run"),
+        (
+            "speedscope.json",
+            br#"{"$schema":"https://www.speedscope.app/file-format-schema.json","profiles":[]}"#.to_vec(),
+            "speedscope",
+        ),
+    ] {
+        let path = scratch.join(name);
+        fs::write(&path, bytes).expect("written");
+        for verb in ["report", "info", "check"] {
+            let outcome = weft([verb.as_ref(), path.as_os_str()], &scratch);
+            let said = said(&outcome);
+            assert_eq!(outcome.status, 1, "{verb} {name}: {said}");
+            assert!(said.contains(word) && said.contains("no event of a trace is in it"), "{verb} {name}: {said}");
+        }
+    }
+}
+
+/// Records without trace files: a copy that is not whole is not taken for a program that did nothing.
+#[test]
+fn missing_trace_files_are_named() {
+    let scratch = Scratch::new("missing-traces");
+    made(scratch.path(), "run", 10, 0);
+    for verb in ["report", "check"] {
+        let outcome = weft([verb.as_ref(), scratch.join("run").as_os_str()], &scratch);
+        let said = said(&outcome);
+        assert_eq!(outcome.status, 1, "{verb}: {said}");
+        assert!(said.contains("7 events were recorded, but the trace files (*.pfw.gz) are missing"), "{verb}: {said}");
+    }
+}
+
+/// A question that nothing answers says so.
+#[test]
+fn an_empty_window_is_told() {
+    let scratch = Scratch::new("empty-window");
+    let trace = scratch.join("trace.pfw");
+    fs::write(&trace, format!("{LINE}\n")).expect("written");
+    for (options, told) in [
+        (&["--from", "5s"][..], true),
+        (&["--where", "name = 'nothing'"], true),
+        (&["--to", "5s"], false),
+        (&[], false),
+    ] {
+        let words = ["report"].iter().chain(options).map(OsStr::new).chain([trace.as_os_str()]);
+        let outcome = weft(words, &scratch);
+        assert_eq!(outcome.status, 0, "{options:?}: {}", said(&outcome));
+        assert_eq!(String::from_utf8_lossy(&outcome.stderr).contains("no span matches"), told, "{options:?}");
+    }
+}
+
 /// A damaged page where nothing can be written: the answer is the same, and the reason is told.
 #[test]
 fn a_damaged_index_on_a_disk_that_cannot_be_written() {

@@ -137,6 +137,29 @@ fn death_by_a_signal_is_passed_on() {
     assert_eq!(outcome.stdout, b"137\n", "{}", excerpt(&outcome.stderr));
 }
 
+/// Rust's runtime opens /dev/null where a standard stream is closed; a traced program must not find that in its place.
+#[test]
+fn streams_that_are_closed_stay_closed() {
+    let scratch = Scratch::new("closed-streams");
+    let weft = format!("{} run -q -o", product().display());
+    for (number, (program, closed)) in
+        [("cat", "<&-"), ("echo lost", ">&-"), ("sh -c 'echo lost >&2'", "2>&-"), ("readlink /proc/self/fd/0", "<&-")]
+            .into_iter()
+            .enumerate()
+    {
+        let work = scratch.dir(&number.to_string());
+        let shell = |command: String| {
+            let outcome = Job::new(["/bin/sh", "-c", &command], &work).run();
+            (outcome.status, outcome.stdout)
+        };
+        let untraced = shell(format!("{program} {closed}"));
+        let inside = format!("{weft} inside -- {} run -- {program}", product().display());
+        assert_ne!(untraced.0, 0, "{program} {closed}");
+        assert_eq!(shell(format!("{weft} run -- {program} {closed}")), untraced, "{program} {closed}");
+        assert_eq!(shell(format!("{inside} {closed}")), untraced, "{program} {closed}, inside a run");
+    }
+}
+
 /// The summary says how the program ended.
 #[test]
 fn the_summary_tells_the_exit_status() {

@@ -72,6 +72,7 @@ fn wrong_options_start_nothing() {
         (vec!["weave", "--al", "--", "touch", "mark"], &["--al", "--all"]),
         (vec!["weave", "--rules", "nowhere", "--", "touch", "mark"], &["--rules", "nowhere"]),
         (vec!["doctor", "--part", "touch"], &["--parts"]),
+        (vec!["report", "--from", "5s", "--to", "5s", "{}/file"], &["--from", "--to"]),
     ] {
         refused(&options, &[], words);
     }

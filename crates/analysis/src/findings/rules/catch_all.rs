@@ -40,6 +40,9 @@ const IO_SECONDS: Threshold = Threshold::new(
 const WAITING_SHARE: Threshold = Threshold::new("dominant-waiting.share", 0.5, "of the time", "Most of it.");
 const WAITING_SECONDS: Threshold = Threshold::new("dominant-waiting.seconds", 10.0, "s", "As for I/O.");
 
+/// What to do where nobody else is waited for.
+const SLEEPS: &str = "It sleeps by itself: shorten the pauses, or wait for what is to happen in place of time.";
+
 /// The score of a long wait: where medium begins.
 const FULL: f64 = 0.3;
 /// A process that computes less has no work of its own.
@@ -108,7 +111,13 @@ fn waiting(case: &Case<'_>) -> Vec<Finding> {
     let place =
         Place { processes: wall.process.iter().cloned().collect(), process_count: wall.processes, ..Place::default() };
     let weighed = Weighed { score: asks * score(case, &impact, WAITING_SECONDS), impact, place };
-    case.finding(&WAITING, weighed, what, query).into_iter().collect()
+    let sleeps = split.waiting.largest_first().next().is_some_and(|(activity, _)| activity == Activity::Sleep);
+    let finding = case.finding(&WAITING, weighed, what, query);
+    let finding = finding.map(|finding| match sleeps {
+        true => Finding { advice: SLEEPS.to_owned(), ..finding },
+        false => finding,
+    });
+    finding.into_iter().collect()
 }
 
 #[cfg(test)]

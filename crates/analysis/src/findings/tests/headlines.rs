@@ -137,6 +137,10 @@ fn nobody_computes_without_evidence() {
     assert_eq!(wall.words(), "not in traced calls 80.0 %, file I/O 20.0 %, waiting 0 %, other 0 %");
     let headline = verdict.headline().expect("a headline");
     assert!(headline.starts_with("Not in traced calls: 8.00 s of 10.00 s (80.0 %)"), "{headline}");
+    // Spans that say neither what is computed nor what is waited for: nothing is claimed of them.
+    let spans = judge(&Trace::new().process(1, "a", None).span(1, "fee", "main", 0, 10_000_000, ""), &[]);
+    let headline = spans.headline().expect("a headline");
+    assert!(headline.starts_with("No I/O call, wait or CPU time is in the trace to judge by"), "{headline}");
     // Spans are evidence.
     let verdict = judge(
         &Trace::new().process(1, "a", None).span(1, "compute", "step", 0, 9_000_000, "").until(1, 10_000_000),

@@ -106,7 +106,8 @@ pub(super) fn conclude(run: &Path, record: SupervisorRecord, args: &RunArgs, ter
         Judgement::Unjudged(why) => (None, Some(why.as_str())),
         Judgement::Nothing => (None, None),
     };
-    let text = summary::text(&shown, rundir::trace_bytes(run), &[record], judged, opening::width(), paint);
+    let text =
+        summary::text(&shown, rundir::trace_bytes(run), &[record], judged, opening::width(std::io::stderr()), paint);
     let _ = write!(std::io::stderr(), "\n{text}");
 }
 
