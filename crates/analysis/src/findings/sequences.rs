@@ -21,7 +21,7 @@ const STREAMS: Threshold = Threshold::new(
     "limits.streams",
     1_000_000.0,
     "open files",
-    "Sequences of calls are followed for so many at once (about 100 MB); what is beyond is counted and named.",
+    "Sequences of calls are followed for this many at once (about 100 MB); further files are counted and named.",
 );
 
 /// What one process did with one file.

@@ -25,7 +25,7 @@ const CALLS: Threshold = Threshold::new(
     "matter.calls",
     10000.0,
     "calls",
-    "So many calls count even if a cache made each of them cheap here: on a shared file system they are not.",
+    "This many calls count even if a cache made each of them cheap here: on a shared file system they are not.",
 );
 const FULL_SHARE: Threshold =
     Threshold::new("matter.full-share", 0.5, "of the time", "At this share a finding has its full score.");

@@ -13,8 +13,8 @@ use crate::units;
 pub(super) const IO: RuleInfo = RuleInfo {
     id: "dominant-io",
     title: "most of the time is file I/O",
-    when: "File I/O has most of the wall time, and no rule explains half of that. It names the operation, file and process. Its score is 0.3 from `dominant-io.seconds` on and less in proportion below: it says where the time went, not what is wrong.",
-    advice: "Look at those calls first: fewer and larger ones, nearer storage, or I/O beside computing.",
+    when: "File I/O takes most of the wall time, and no rule explains half of it. The finding names the operation, file and process. The score is 0.3 from `dominant-io.seconds` on and proportionally less below: it says where the time went, not what is wrong.",
+    advice: "Look at those calls first: make them fewer and larger, move the data closer, or overlap I/O with computing.",
     thresholds: &[IO_SHARE, IO_SECONDS],
     kind: Kind::CatchAll,
     ask: io,
@@ -23,8 +23,8 @@ pub(super) const IO: RuleInfo = RuleInfo {
 pub(super) const WAITING: RuleInfo = RuleInfo {
     id: "dominant-waiting",
     title: "most of the time is waiting",
-    when: "Waiting has most of the wall time, and no rule explains half of that. It names whom the process waited for. Its score is 0.3 from `dominant-waiting.seconds` on and less in proportion below; half of that where waiting is what the process is there for: for children, threads, time or the terminal, or a process that computes next to nothing itself (a shell, a server).",
-    advice: "Look at what the other one does meanwhile: make it faster, or let it work ahead so that nobody waits.",
+    when: "Waiting takes most of the wall time, and no rule explains half of it. The finding names what the process waited for. The score is 0.3 from `dominant-waiting.seconds` on and proportionally less below; half of that if waiting is the purpose of the process: for children, threads, time or the terminal, or a process that computes next to nothing itself (a shell, a server).",
+    advice: "Look at what the other process does meanwhile: make it faster, or let it work ahead.",
     thresholds: &[WAITING_SHARE, WAITING_SECONDS],
     kind: Kind::CatchAll,
     ask: waiting,

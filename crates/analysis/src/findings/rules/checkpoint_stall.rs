@@ -11,7 +11,7 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "checkpoint-stall",
     title: "training stands still for checkpoints",
-    when: "Checkpoints take a part of the time in which nothing is computed.",
+    when: "Checkpoints take time in which nothing is computed.",
     advice: "Save in the background from a copy in memory, to a local disk first, less often, or sharded over ranks.",
     thresholds: &[SHARE],
     kind: Kind::Plain,

@@ -10,7 +10,7 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "fsync-per-write",
     title: "syncs to disk again and again",
-    when: "A program waits for the disk many times, with few bytes each time (fsync, fdatasync, or writes to files opened with O_SYNC or O_DSYNC), and that takes its time.",
+    when: "A program waits for the disk many times, with few bytes each time (fsync, fdatasync, or writes to files opened with O_SYNC or O_DSYNC), and this takes much of its time.",
     advice: "Sync once, when a unit of work is complete; put many rows into one transaction.",
     thresholds: &[CALLS, BYTES],
     kind: Kind::Plain,

@@ -27,7 +27,7 @@ const PART: Threshold = Threshold::new(
     "The loader and locale files are never seen; a tenth is more than they are.",
 );
 const BYTES: Threshold =
-    Threshold::new("lost-coverage.bytes", 16777216.0, "bytes", "Less than that is the start of programs.");
+    Threshold::new("lost-coverage.bytes", 16777216.0, "bytes", "Programs move less than that when they start.");
 
 /// A loss is at least worth a look, however small.
 const LOSS: f64 = 0.3;
@@ -202,7 +202,7 @@ fn unsampled(case: &Case<'_>, records: &[SupervisorRecord]) -> Option<Finding> {
     let missing: u64 = samplers().map(|found| found.not_followed).sum();
     let unseen = (ends > 0).then(|| {
         format!(
-            "{} ended unseen: the last {} of their lives, in all, are in no sample",
+            "{} ended unseen: {} of their time, in all, is in no sample",
             units::counted(ends, "process", "processes"),
             units::time(ns),
         )

@@ -35,7 +35,7 @@ const PER_FILE: Threshold = Threshold::new(
     "metadata-bound.per-file",
     20.0,
     "calls per file",
-    "To touch a file once takes fewer (zip and unzip: about ten), so packing, unpacking or copying a tree is not meant.",
+    "To touch a file once takes fewer (zip and unzip: about ten), so packing, unpacking or copying a tree does not count.",
 );
 
 /// Where one storm is nearly all of the metadata, its name says more.

@@ -43,7 +43,7 @@ fn ask(case: &Case<'_>) -> Vec<Finding> {
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let what = format!(
-        "{} opened {} {} times ({} of them in vain); all but the first opens, with what goes along, cost {}.",
+        "{} opened {} {} times ({} failed); all but the first opens, with their other calls, cost {}.",
         weighed.processes(),
         weighed.files(),
         units::count(opens),

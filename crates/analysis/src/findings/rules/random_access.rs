@@ -10,8 +10,8 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "random-access",
     title: "random access",
-    when: "Most transfers on a file begin before or far behind the end of the one before, and are not large.",
-    advice: "Sort the accesses by offset, read whole blocks and pick from memory, or store what is used together side by side.",
+    when: "Most transfers on a file begin before or far after the end of the previous one, and are not large.",
+    advice: "Sort the accesses by offset, read whole blocks and select from memory, or store data that is used together in one place.",
     thresholds: &[PART, SIZE, GAP, CALLS],
     kind: Kind::Ordered,
     ask,

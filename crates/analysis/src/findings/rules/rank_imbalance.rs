@@ -12,8 +12,8 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "rank-imbalance",
     title: "ranks have unequal work",
-    when: "Of ranks of the same program, the longest I/O, fetch or compute time of one is far above the mean of all.",
-    advice: "I/O or waiting for data: deal out files by size rather than by number, and shuffle them. Compute: give every rank as much to compute, by cost rather than by number of items.",
+    when: "The longest I/O, fetch or compute time of one rank is far above the mean of all ranks of the same program.",
+    advice: "I/O or waiting for data: distribute files by size rather than by number, and shuffle them. Compute: give every rank the same amount of work, by cost rather than by number of items.",
     thresholds: &[RATIO, SECONDS, PEERS],
     kind: Kind::Plain,
     ask,
@@ -22,7 +22,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
 const RATIO: Threshold =
     Threshold::new("rank-imbalance.ratio", 1.5, "times the mean", "DFAnalyzer's `fetch_rank_imbalance`.");
 const SECONDS: Threshold = Threshold::new("rank-imbalance.seconds", 1.0, "s", "Waiting less is not worth a look.");
-const PEERS: Threshold = Threshold::new("rank-imbalance.peers", 4.0, "ranks", "A mean of fewer says little.");
+const PEERS: Threshold = Threshold::new("rank-imbalance.peers", 4.0, "ranks", "A mean of fewer means little.");
 
 /// What ranks are compared by, and what helps against it.
 struct Measure<'m> {
@@ -31,8 +31,8 @@ struct Measure<'m> {
     of: Box<dyn Fn(&u32) -> u64 + 'm>,
 }
 
-const BY_SIZE: &str = "Deal out files by size rather than by number, and shuffle them.";
-const BY_COST: &str = "Give every rank as much to compute: split the work by its cost rather than by the number of items, or give it out in smaller pieces.";
+const BY_SIZE: &str = "Distribute files by size rather than by number, and shuffle them.";
+const BY_COST: &str = "Give every rank the same amount of work: split it by cost rather than by number of items, or distribute it in smaller pieces.";
 
 /// Ranks of one program, each with its processes, the one that lived longest first.
 type Ranks = Vec<Vec<u32>>;
@@ -142,7 +142,10 @@ mod tests {
         let ranks = |most: i64| some(4, most);
         // With three ranks of 2 s, 3.6 s is one and a half times the mean.
         let found = check("rank-imbalance", &ranks(3_600_000), &ranks(3_599_999));
-        assert!(found.what.starts_with("Rank 2 ") && found.advice.starts_with("Deal out files by size"), "{found:#?}");
+        assert!(
+            found.what.starts_with("Rank 2 ") && found.advice.starts_with("Distribute files by size"),
+            "{found:#?}"
+        );
         check("rank-imbalance", &ranks(9_000_000), &some(3, 9_000_000));
         // Files have nothing to do with computing.
         let computing = |most: i64| {
@@ -156,7 +159,7 @@ mod tests {
         };
         let found = check("rank-imbalance", &computing(3_600_000), &computing(3_599_999));
         assert!(
-            found.what.contains("compute") && found.advice.starts_with("Give every rank as much to compute"),
+            found.what.contains("compute") && found.advice.starts_with("Give every rank the same amount of work"),
             "{found:#?}"
         );
     }

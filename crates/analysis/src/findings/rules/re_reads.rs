@@ -10,8 +10,8 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "re-reads",
     title: "the same bytes read again",
-    when: "A process reads a file's bytes several times over.",
-    advice: "Keep what is used again in memory, or copy it to a local disk first.",
+    when: "A process reads the same bytes of a file several times.",
+    advice: "Keep reused data in memory, or copy it to a local disk first.",
     thresholds: &[FACTOR, BYTES],
     kind: Kind::Ordered,
     ask,

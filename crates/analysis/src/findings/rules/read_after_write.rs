@@ -10,7 +10,7 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "read-after-write",
     title: "data passed on through files",
-    when: "Bytes are read back from files that the job wrote before. Its score counts half: a part of that may be wanted.",
+    when: "Bytes are read back from files that the job wrote before. The score counts half, since a part of this may be intended.",
     advice: "Keep the data in memory, pass it through a pipe or shared memory, or put such files on a local disk or tmpfs.",
     thresholds: &[BYTES, SHARE],
     kind: Kind::Ordered,

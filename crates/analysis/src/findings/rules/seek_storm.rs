@@ -11,7 +11,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
     id: "seek-storm",
     title: "more seeks than transfers",
     when: "A process seeks in a file at least as often as it transfers.",
-    advice: "Use pread and pwrite, which say where; do not ask for a position that the program knows.",
+    advice: "Use pread and pwrite, which take an offset; do not query a position that the program knows.",
     thresholds: &[PER_TRANSFER],
     kind: Kind::Ordered,
     ask,
@@ -39,7 +39,7 @@ fn ask(case: &Case<'_>) -> Vec<Finding> {
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let impact = weighed.impact;
     let what = format!(
-        "{} seeks for {} transfers on {} by {} ({} of them to where the file was) cost {}.",
+        "{} seeks for {} transfers on {} by {} ({} of them to the current position) cost {}.",
         units::count(impact.calls),
         units::count(transfers),
         weighed.files(),

@@ -13,8 +13,8 @@ use crate::units;
 pub(super) const READERS: RuleInfo = RuleInfo {
     id: "reader-skew",
     title: "one process reads nearly everything",
-    when: "Among processes of the same program that began together, one reads most of the bytes.",
-    advice: "Let every process read its part; read collectively where the format can.",
+    when: "One of several processes of the same program that began together reads most of the bytes.",
+    advice: "Let every process read its part, or read collectively if the format supports it.",
     thresholds: &[READER_PART, READER_BYTES, READER_PEERS],
     kind: Kind::Plain,
     ask: reader_skew,
@@ -23,7 +23,7 @@ pub(super) const READERS: RuleInfo = RuleInfo {
 pub(super) const WRITERS: RuleInfo = RuleInfo {
     id: "writer-skew",
     title: "one process writes nearly everything",
-    when: "Among processes of the same program that began together, one writes most of the bytes.",
+    when: "One of several processes of the same program that began together writes most of the bytes.",
     advice: "Let every process write its part, into files of its own or collectively.",
     thresholds: &[WRITER_PART, WRITER_BYTES, WRITER_PEERS],
     kind: Kind::Plain,

@@ -16,7 +16,7 @@ use crate::units;
 
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "slope",
-    title: "calls that are slower than others like them",
+    title: "calls that are slower than similar calls",
     when: "Files, processes or periods take a large part of the I/O time, far more than the same operations of the same program take on average, and move less than their part of the bytes. The score is DFAnalyzer's normalised slope, (atan(slope) - 45°) / 45°, with calls weighed by their operation.",
     advice: "Look at those calls first: they wait for something that others do not.",
     thresholds: &[SCORE, PART, SECONDS],
@@ -24,7 +24,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
     ask,
 };
 
-const SCORE: Threshold = Threshold::new("slope.score", 0.3, "score", "The reference's limit between low and medium.");
+const SCORE: Threshold = Threshold::new("slope.score", 0.3, "score", "DFAnalyzer's limit between low and medium.");
 const PART: Threshold =
     Threshold::new("slope.part", 0.2, "of the I/O time", "A slow file that is hardly used is not a bottleneck.");
 const SECONDS: Threshold = Threshold::new(

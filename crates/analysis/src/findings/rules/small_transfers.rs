@@ -10,7 +10,7 @@ use crate::units;
 pub(super) const READS: RuleInfo = RuleInfo {
     id: "small-reads",
     title: "small reads",
-    when: "Most reads of a file by a process ask the kernel for less than a page. Reads from streams do not count: a stream gathers them.",
+    when: "Most reads of a file by a process request less than a page from the kernel. Reads from streams do not count: a stream buffers them.",
     advice: "Read larger pieces, or through a buffer: a stream, BufReader, io.BufferedReader; pack small records into larger ones.",
     thresholds: &[READ_SIZE, READ_PART],
     kind: Kind::Plain,
@@ -20,8 +20,8 @@ pub(super) const READS: RuleInfo = RuleInfo {
 pub(super) const WRITES: RuleInfo = RuleInfo {
     id: "small-writes",
     title: "small writes",
-    when: "Most writes of a process to a file hand the kernel less than a page.",
-    advice: "Gather output in a buffer and write it in pieces of 64 KiB or more; do not flush after every line.",
+    when: "Most writes of a process to a file pass less than a page to the kernel.",
+    advice: "Buffer output and write it in pieces of 64 KiB or more; do not flush after every line.",
     thresholds: &[WRITE_SIZE, WRITE_PART],
     kind: Kind::Plain,
     ask: small_writes,
@@ -34,7 +34,7 @@ pub(crate) const READ_SIZE: Threshold = Threshold::new(
     "A call below one page costs more for itself than for its bytes.",
 );
 const READ_PART: Threshold =
-    Threshold::new("small-reads.part", 0.5, "of the reads", "A format with a few small headers is not meant.");
+    Threshold::new("small-reads.part", 0.5, "of the reads", "A format with a few small headers does not count.");
 pub(crate) const WRITE_SIZE: Threshold = Threshold::new(
     "small-writes.size",
     4096.0,

@@ -18,7 +18,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
 };
 
 const PER_FILE: Threshold =
-    Threshold::new("stat-storm.per-file", 100.0, "calls", "The answer did not change a hundred times.");
+    Threshold::new("stat-storm.per-file", 100.0, "calls", "The answer does not change a hundred times.");
 
 fn ask(case: &Case<'_>) -> Vec<Finding> {
     let (evidence, config) = (case.evidence, case.config);
@@ -31,7 +31,7 @@ fn ask(case: &Case<'_>) -> Vec<Finding> {
     }
     let Some(weighed) = evidence.weigh(config, &parts) else { return Vec::new() };
     let what = format!(
-        "{} looked up {} {} times; all but the first times cost {}.",
+        "{} looked up {} {} times; all but the first lookups cost {}.",
         weighed.processes(),
         weighed.files(),
         units::count(calls),

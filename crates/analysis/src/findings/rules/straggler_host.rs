@@ -13,7 +13,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
     id: "straggler-host",
     title: "one host is slower",
     when: "The processes of one host took much longer, or spent much longer in I/O, than those of the median host.",
-    advice: "Compare the host's disks, network and load with the others'; leave it out of the job if it is ill.",
+    advice: "Compare the host's disks, network and load with the others'; leave it out of the job if it is faulty.",
     thresholds: &[RATIO, PEERS, SECONDS],
     kind: Kind::Plain,
     ask,
@@ -21,7 +21,7 @@ pub(super) const RULE: RuleInfo = RuleInfo {
 
 const RATIO: Threshold = Threshold::new("straggler-host.ratio", 1.5, "times the median", "Equal hosts differ by less.");
 const PEERS: Threshold =
-    Threshold::new("straggler-host.peers", 3.0, "hosts", "Of two hosts nobody knows which one is odd.");
+    Threshold::new("straggler-host.peers", 3.0, "hosts", "With two hosts there is no telling which one is unusual.");
 const SECONDS: Threshold = Threshold::new("straggler-host.seconds", 1.0, "s", "Waiting less is not worth a look.");
 
 #[derive(Clone, Copy)]

@@ -10,8 +10,8 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "straggler-process",
     title: "all wait for one process",
-    when: "Of processes of the same program that began together, one ends long after the median.",
-    advice: "Look at what it did while the others had ended; give out work in smaller pieces.",
+    when: "One of several processes of the same program that began together ends long after the median.",
+    advice: "Look at what it did after the others had ended; distribute work in smaller pieces.",
     thresholds: &[RATIO, PEERS, START_SPREAD, SECONDS],
     kind: Kind::Plain,
     ask,
@@ -23,7 +23,7 @@ const RATIO: Threshold = Threshold::new(
     "times the median",
     "Usual variation between equal processes stays below.",
 );
-const PEERS: Threshold = Threshold::new("straggler-process.peers", 4.0, "processes", "A median of fewer says little.");
+const PEERS: Threshold = Threshold::new("straggler-process.peers", 4.0, "processes", "A median of fewer means little.");
 pub(super) const START_SPREAD: Threshold = Threshold::new(
     "straggler-process.start-spread",
     0.1,

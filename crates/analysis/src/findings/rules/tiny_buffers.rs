@@ -10,7 +10,7 @@ use crate::units;
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "tiny-buffers",
     title: "streams without a useful buffer",
-    when: "A stream is flushed for nearly every write, or was told to have no buffer and then used for small pieces.",
+    when: "A stream is flushed for nearly every write, or is unbuffered and used for small pieces.",
     advice: "Leave the stream its buffer, or give it a larger one (setvbuf); flush when a unit of work is complete.",
     thresholds: &[FLUSHES],
     kind: Kind::Plain,
@@ -21,7 +21,7 @@ const FLUSHES: Threshold = Threshold::new(
     "tiny-buffers.flushes",
     0.5,
     "flushes per write",
-    "A stream that is flushed after every other write has no buffer.",
+    "A stream that is flushed after every other write hardly uses its buffer.",
 );
 /// Pieces below this are what a stream's buffer is for.
 const SMALL_PIECE: u64 = 512;

@@ -9,8 +9,8 @@ use crate::units;
 
 pub(super) const RULE: RuleInfo = RuleInfo {
     id: "unaligned-io",
-    title: "transfers off block boundaries",
-    when: "Most transfers of a block or more begin inside a block. Its score counts half: page caches hide much of it.",
+    title: "unaligned transfers",
+    when: "Most transfers of a block or more begin inside a block. The score counts half, since page caches hide much of the cost.",
     advice: "Start records at multiples of 4096 bytes; put headers into a block of their own.",
     thresholds: &[BLOCK, PART, CALLS],
     kind: Kind::Ordered,
