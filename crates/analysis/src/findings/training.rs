@@ -49,6 +49,9 @@ impl Steps {
     }
 }
 
+/// Tells the epochs of a process apart: how many had begun, and the number that steps have.
+type Epoch = (usize, Option<i64>);
+
 /// What says of steps which of them belong together: when processes evaluated their model, and when their epochs began.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
@@ -84,9 +87,8 @@ impl Marks {
         behind > 0 && span.start < ranges[behind - 1].1
     }
 
-    /// The epoch of a step: how many had begun, and the number that it has itself. DFTracer 1 writes the same number in all epochs of DLIO; others tell
-    /// nothing but the number.
-    fn epoch(&self, span: &StepSpan) -> (usize, Option<i64>) {
+    /// The epoch of a step. DFTracer 1 writes the same number in all epochs of DLIO; others tell nothing but the number.
+    fn epoch(&self, span: &StepSpan) -> Epoch {
         let begun = self.epochs.get(&span.process).map_or(0, |starts| starts.partition_point(|at| *at <= span.start));
         (begun, span.epoch)
     }
@@ -114,7 +116,7 @@ impl Training {
         steps.spans.retain(|span| !marks.evaluates(span));
         steps.spans.sort_unstable();
         // Per process and epoch: steps and their weighed utilisation.
-        let mut processes: BTreeMap<u32, BTreeMap<(usize, Option<i64>), (u64, f64)>> = BTreeMap::new();
+        let mut processes: BTreeMap<u32, BTreeMap<Epoch, (u64, f64)>> = BTreeMap::new();
         let (mut count, mut blocks) = (0, 0);
         let same_block = |a: &StepSpan, b: &StepSpan| {
             let counts_on = a.step.zip(b.step).is_none_or(|(a, b)| a <= b);
