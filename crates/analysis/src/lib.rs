@@ -16,7 +16,7 @@
 //! | [`samples`] | what hosts, devices and programs used over time; samples as rows |
 //! | [`breakdown`] | where the wall time of the processes that matter went |
 //! | [`program`] | what a person calls a program |
-//! | [`pass`] | what a report asks of a run, in one planned pass |
+//! | [`pass`] | what a report asks of a run, in one planned pass, which several machines can share |
 //! | [`summary`] | what `weft report` shows |
 //! | [`table`] | results as columns with names and units |
 //! | [`units`] | how numbers are printed, everywhere |
@@ -51,6 +51,7 @@ pub mod system;
 pub mod table;
 pub mod units;
 pub mod views;
+mod wire;
 
 pub use error::{AnalysisError, Result};
 pub use table::Table;

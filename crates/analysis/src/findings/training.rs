@@ -6,10 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::pass::Maps;
+use crate::wire;
 
 /// A span in which a step computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct StepSpan {
     pub process: u32,
     pub start: i64,
@@ -22,7 +25,7 @@ pub(crate) struct StepSpan {
 const MOST: usize = 1 << 20;
 
 /// The steps that were met.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Steps {
     spans: Vec<StepSpan>,
     /// Spans that were too many.
@@ -40,8 +43,22 @@ impl Steps {
 
     pub(crate) fn join(&mut self, other: Steps) {
         let room = MOST.saturating_sub(self.spans.len());
-        self.left_out += other.left_out + other.spans.len().saturating_sub(room) as u64;
+        let too_many = other.spans.len().saturating_sub(room) as u64;
+        self.left_out = self.left_out.saturating_add(other.left_out).saturating_add(too_many);
         self.spans.extend(other.spans.into_iter().take(room));
+    }
+
+    pub(crate) fn each_process(&self, each: &mut dyn FnMut(u32)) {
+        self.spans.iter().for_each(|span| each(span.process));
+    }
+
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.spans.iter().all(|span| wire::is_range(span.start, span.end))
+    }
+
+    pub(crate) fn renumbered(mut self, maps: &Maps) -> Steps {
+        self.spans.iter_mut().for_each(|span| span.process = maps.process(span.process));
+        self
     }
 }
 
@@ -89,12 +106,12 @@ impl Training {
             // Spans of a step may nest.
             let (mut computed, mut reached) = (0i64, begun);
             for span in &block[warm..] {
-                computed += (span.end - span.start.max(reached)).max(0);
+                computed += span.end.saturating_sub(span.start.max(reached)).max(0);
                 reached = reached.max(span.end);
             }
             let sums = processes.entry(first.process).or_default();
             sums.0 += own;
-            sums.1 += own as f64 * computed as f64 / (ended - begun) as f64;
+            sums.1 += own as f64 * computed as f64 / ended.saturating_sub(begun) as f64;
         }
         let each: Vec<f64> = processes.values().map(|(steps, sum)| sum / *steps as f64).collect();
         (!each.is_empty()).then(|| Training {
