@@ -11,6 +11,9 @@ pub enum AnalysisError {
     /// The run could not be read.
     #[error(transparent)]
     Index(#[from] weftline_index::IndexError),
+    /// What shards of the run told cannot be put together.
+    #[error(transparent)]
+    State(#[from] crate::pass::StateError),
     /// The time granularity is too fine for the length of the run.
     #[error("{buckets} time buckets of {width_ns} ns are too many (at most 4294967294); use a coarser --time")]
     TooManyBuckets {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `calls` | what a recorded call or span is to the rules |
 //! | `evidence` | sums per process, file and operation; lifetimes; intervals: a part of the report's pass |
+//! | `gathered` | what one shard of a run tells of all that, to be merged with what others tell |
 //! | `sequences` | jumps, re-reads, idle seeks: followed in order during that pass, with bounded memory |
 //! | `tally`, `times` | the sums; the times of threads and whom they waited for |
 //! | `dominant`, `programs`, `training` | what most of the wall time went to; processes by program; accelerator utilisation |
@@ -23,6 +24,7 @@ pub mod document;
 mod dominant;
 mod evidence;
 mod expression;
+mod gathered;
 mod headline;
 mod metrics;
 mod programs;
@@ -46,7 +48,8 @@ use thiserror::Error;
 use weftline_index::{Filter, IndexError, Run};
 
 pub use dominant::{Class, Wait, WallTime};
-pub(crate) use evidence::{Evidence, Gathering, State};
+pub(crate) use evidence::{Agreed, Evidence, Gathering, Setting, State};
+pub(crate) use gathered::Gathered;
 pub use programs::ProgramRow;
 pub use rules::{RuleInfo, rules};
 pub(crate) use sequences::Sequences;
@@ -261,7 +264,9 @@ impl Verdict {
 /// Asks all rules about a whole run, in a pass of their own. A report asks them in its own pass: [`crate::pass`].
 pub fn findings(run: &Run, config: &Config) -> Result<Verdict, FindingsError> {
     run.prepare()?;
-    let (evidence, sequences) = Gathering::new(run, config, Filter::default()).alone(run)?;
+    let setting = Setting::new(run, config, Filter::default());
+    let gathered = setting.alone(run, config)?;
+    let (evidence, sequences) = setting.conclude(run, gathered);
     Ok(judge(run, &evidence, &sequences, config))
 }
 

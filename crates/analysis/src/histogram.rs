@@ -4,13 +4,16 @@
 //! most 0.4 % off ([`RELATIVE_ERROR`] is the guaranteed bound). Only the bins between the smallest and the largest value
 //! are kept.
 
+use serde::{Deserialize, Serialize};
+
 /// A percentile is off by no more than this share of it.
 pub const RELATIVE_ERROR: f64 = 0.005;
 
 const BITS: u32 = 7;
 
 /// Counts per bin.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<(u32, u64)>", into = "Vec<(u32, u64)>")]
 pub struct Histogram {
     /// The number of the first bin that is kept.
     first: u32,
@@ -67,9 +70,10 @@ impl Histogram {
     /// Takes up another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (place, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            *self.at(other.first + place as u32) += count;
+            let own = self.at(other.first + place as u32);
+            *own = own.saturating_add(*count);
         }
-        self.total += other.total;
+        self.total = self.total.saturating_add(other.total);
     }
 
     /// The value that a share of all values does not exceed.
@@ -80,12 +84,40 @@ impl Histogram {
         let rank = ((share * self.total as f64).ceil() as u64).clamp(1, self.total);
         let mut seen = 0;
         for (place, count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= rank {
                 return Some(middle(self.first + place as u32));
             }
         }
         None
+    }
+}
+
+/// The bins that are not empty: how many stand between each and the one before, and its count.
+impl From<Histogram> for Vec<(u32, u64)> {
+    fn from(histogram: Histogram) -> Self {
+        let mut next = 0;
+        let bins = (histogram.first..).zip(histogram.counts).filter(|(_, count)| *count > 0);
+        bins.map(|(bin, count)| (bin - std::mem::replace(&mut next, bin + 1), count)).collect()
+    }
+}
+
+impl TryFrom<Vec<(u32, u64)>> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(bins: Vec<(u32, u64)>) -> Result<Histogram, Self::Error> {
+        let mut histogram = Histogram::default();
+        let mut next = 0u32;
+        for (skipped, count) in bins {
+            let place = next.saturating_add(skipped);
+            if place > bin(u64::MAX) {
+                return Err("a bin that no duration falls into");
+            }
+            *histogram.at(place) = count;
+            histogram.total = histogram.total.saturating_add(count);
+            next = place + 1;
+        }
+        Ok(histogram)
     }
 }
 

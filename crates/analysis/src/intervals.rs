@@ -1,7 +1,10 @@
 //! Time ranges: unions and intersections. Wall time is the length of a union, never a sum of durations.
 
+use serde::{Deserialize, Serialize};
+
 /// A set of time ranges, ns. Ranges that touch are one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<(i64, u64)>", into = "Vec<(i64, u64)>")]
 pub struct Intervals {
     ranges: Vec<(i64, i64)>,
     /// Ranges from here on are in no order yet.
@@ -65,9 +68,16 @@ impl Intervals {
     pub fn join(&mut self, mut other: Intervals) {
         if self.ranges.is_empty() {
             *self = other;
-        } else if !other.ranges.is_empty() {
+        } else if let Some(first) = other.ranges.first() {
+            let settled = [&*self, &other].iter().all(|set| set.sorted == set.ranges.len());
+            // Window behind window: nothing needs to be sorted.
+            let behind = settled && self.ranges.last().is_some_and(|last| first.0 > last.1);
             self.ranges.append(&mut other.ranges);
-            self.settle_all();
+            if behind {
+                self.sorted = self.ranges.len();
+            } else {
+                self.settle_all();
+            }
         }
     }
 
@@ -143,6 +153,38 @@ impl Intervals {
                 at = next;
             }
         }
+    }
+}
+
+/// Each range as its distance from the end of the one before and its length: a few bytes where calls follow each other.
+impl From<Intervals> for Vec<(i64, u64)> {
+    fn from(mut set: Intervals) -> Self {
+        set.settle();
+        let mut before = 0;
+        let pair = |(start, end): (i64, i64)| {
+            let gap = start.wrapping_sub(std::mem::replace(&mut before, end));
+            (gap, end.wrapping_sub(start) as u64)
+        };
+        set.ranges.into_iter().map(pair).collect()
+    }
+}
+
+impl TryFrom<Vec<(i64, u64)>> for Intervals {
+    type Error = &'static str;
+
+    fn try_from(pairs: Vec<(i64, u64)>) -> Result<Intervals, Self::Error> {
+        let mut ranges: Vec<(i64, i64)> = Vec::with_capacity(pairs.len());
+        let mut before = 0i64;
+        for (gap, length) in pairs {
+            let start = before.wrapping_add(gap);
+            let end = start.wrapping_add(length as i64);
+            if end <= start || ranges.last().is_some_and(|last| start <= last.1) {
+                return Err("time ranges that are not in order");
+            }
+            ranges.push((start, end));
+            before = end;
+        }
+        Ok(Intervals { sorted: ranges.len(), ranges })
     }
 }
 

@@ -16,7 +16,7 @@
 //! | [`samples`] | usage of hosts, devices and programs over time; samples as rows |
 //! | [`breakdown`] | where the wall time of the processes that matter went |
 //! | [`program`] | short names of programs |
-//! | [`pass`] | everything that a report needs from a run, in one planned pass |
+//! | [`pass`] | everything that a report needs from a run, in one planned pass, which several machines can share |
 //! | [`summary`] | the content of `weft report` |
 //! | [`table`] | results as columns with names and units |
 //! | [`units`] | how numbers are printed, everywhere |
@@ -55,6 +55,7 @@ pub mod system;
 pub mod table;
 pub mod units;
 pub mod views;
+mod wire;
 
 pub use error::{AnalysisError, Result};
 pub use table::Table;

@@ -1,36 +1,36 @@
 //! What `weft report` shows of a run, gathered in one pass over its events.
 
+mod gathered;
 mod layers;
 mod outliers;
 mod pass;
 mod rows;
+mod setting;
 mod tables;
 mod totals;
 mod wall;
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weftline_calls::IoSums;
-use weftline_index::{Filter, Request, Run};
+use weftline_index::{Filter, Run};
+
+pub(crate) use gathered::Gathered;
 
 pub use layers::LayerTimes;
 pub use outliers::{Outlier, Peer, RATIO, SCORE, outliers};
+pub(crate) use setting::{Ranges, Setting};
 pub use wall::{Wall, WallTimes, wall_times};
 
-use crate::classify::{Classes, IoCat, Rules, SIZE_BINS};
-use crate::findings::{self, Gathering};
+use crate::classify::{IoCat, Rules, SIZE_BINS};
 use crate::flat::flat_view;
 use crate::hlm::{Hlm, HlmQuestion, ViewType};
 use crate::presets::Preset;
-use crate::profiles::totals::{Totals, process_ids};
 use crate::profiles::{ProfileQuestion, Profiles};
 use crate::system::{self, SystemMetrics, SystemQuestion};
 use crate::views::Views;
-use crate::{AnalysisError, Result, Table};
-use layers::LayerSummer;
-use pass::Pass;
+use crate::{Result, Table};
 
 /// What is asked of a run.
 #[derive(Debug, Clone)]
@@ -226,98 +226,7 @@ fn round_width(time: i64) -> i64 {
 impl Summary {
     /// Sums up a run.
     pub fn of(run: &Run, question: &Question) -> Result<Summary> {
-        run.prepare()?;
-        Ok(Summary::beside(run, question, None)?.0)
-    }
-
-    /// Sums up a prepared run, and gathers for the findings in the same pass. All that both need of a row group is read once.
-    pub(crate) fn beside(
-        run: &Run,
-        question: &Question,
-        findings: Option<&Gathering>,
-    ) -> Result<(Summary, Vec<findings::State>)> {
-        let (dictionary, times) = (run.dictionary(), run.times());
-        let classes = Classes::new(&question.rules, &dictionary);
-        let preset = question.preset.unwrap_or_else(|| Preset::detect(&dictionary));
-        let layers = preset.layers(&dictionary);
-        let (origin, end) = times.spans.or(times.all).unwrap_or((0, 0));
-        let filter = time_filter(question, origin);
-        let totals = Totals::of(run, &filter, &classes, question.period_ns)?;
-        let end = if totals.records.is_empty() { end } else { end.max(totals.axis.end) };
-        let whole = end.saturating_sub(origin);
-        // Nothing is known of the time within a period, so nobody is shown any of it unasked.
-        let finest = if totals.records.is_empty() { 1 } else { totals.axis.period };
-        let width_ns = question.width_ns.unwrap_or_else(|| round_width(whole).max(finest)).max(1);
-        let buckets = i128::from(whole) / i128::from(width_ns) + 1;
-        if buckets >= i128::from(u32::MAX) {
-            return Err(AnalysisError::TooManyBuckets { buckets, width_ns });
-        }
-        let spans: u64 = crate::group::scan::span_phases().iter().map(|code| times.count(*code)).sum();
-        let at_once = run.index().is_empty() || spans <= SPANS_AT_ONCE;
-        let pass = Pass {
-            dictionary: &dictionary,
-            classes: &classes,
-            layers: &layers,
-            process_ids: process_ids(&dictionary),
-            filter,
-            origin,
-            width_ns,
-            rest: preset != Preset::Posix,
-            intervals: at_once,
-        };
-        let mut columns = pass.columns();
-        columns.extend(findings.into_iter().flat_map(|_| Gathering::COLUMNS));
-        let (states, _) = run.scan_groups(
-            &Request::of(columns).with(pass.filter.clone()),
-            || (pass.begin(), findings::State::default()),
-            |(state, beside), batch| {
-                pass.fold(state, batch);
-                if let Some(findings) = findings {
-                    findings.take(beside, batch);
-                }
-            },
-            |(_, beside), group| {
-                if let Some(findings) = findings {
-                    findings.end_of_group(beside, group);
-                }
-            },
-        )?;
-        let (states, beside): (Vec<_>, Vec<_>) = states.into_iter().unzip();
-        let mut gathered = pass.finish(states);
-        pass.add_totals(&mut gathered, &totals);
-        let mut summer = LayerSummer::new(&layers, &gathered.layers);
-        if at_once {
-            summer.add(&gathered.intervals);
-        } else {
-            let windows = spans.div_ceil(SPANS_AT_ONCE) as i64;
-            let length = whole / windows + 1;
-            for window in 0..windows {
-                let from = origin + window * length;
-                summer.add(&pass.window(run, from, from + length)?);
-            }
-        }
-        let job = job(run, &gathered, origin, &totals);
-        let job_ns = i128::from(job.time);
-        let operations = rows::operations(&gathered, &dictionary, &classes);
-        let summary = Summary {
-            preset,
-            job,
-            layers: summer.finish(),
-            operations: operations.all,
-            calls: operations.calls,
-            waits: operations.waits,
-            spans: operations.spans,
-            sizes: std::array::from_fn(|bin| (gathered.read_bins[bin], gathered.write_bins[bin])),
-            unknown_sizes: gathered.unbinned,
-            spread: gathered.totals > 0 && totals.axis.spreads(width_ns),
-            top_files: rows::top_files(&gathered, &dictionary, &classes, question.top),
-            top_directories: rows::top_directories(&gathered, &dictionary, &classes, question.top),
-            top_processes: rows::top(rows::process_ids(&gathered, &dictionary).into_values(), question.top),
-            width_ns,
-            timeline: gathered.buckets.iter().map(|(bucket, traffic)| (*bucket, *traffic)).collect(),
-            stragglers: rows::stragglers(&gathered, &dictionary, job_ns),
-        };
-        Ok((summary, beside))
+        Ok(crate::pass::report(run, question, None)?.0)
     }
 }
 
@@ -381,43 +290,4 @@ pub fn view_tables(run: &Run, question: &Question) -> Result<Vec<(String, Table)
         }
     }
     Ok(tables)
-}
-
-fn job(run: &Run, gathered: &pass::Gathered, origin: i64, totals: &Totals) -> Job {
-    let dictionary = run.dictionary();
-    let mut traffic = IoSums::default();
-    gathered.processes.iter().for_each(|one| traffic.merge(one));
-    let lived = |id: usize| gathered.lives.get(id).is_some_and(Option::is_some);
-    let seen = |id: usize| lived(id) || gathered.seen.get(id).is_some_and(|seen| *seen);
-    let ends = gathered.lives.iter().flatten().map(|life| life.1).max();
-    let starts = gathered.lives.iter().flatten().map(|life| life.0).min();
-    let identities = dictionary.identities();
-    let processes: BTreeSet<u32> =
-        identities.iter().enumerate().filter(|(id, _)| seen(*id)).filter_map(|(_, identity)| *identity).collect();
-    let hosts: BTreeSet<&str> =
-        processes.iter().filter_map(|id| crate::events::host_text(dictionary.process(*id))).collect();
-    let sources = run.sources();
-    let unreadable = sources
-        .iter()
-        .filter_map(|source| source.unreadable.as_ref().map(|why| (source.path.display().to_string(), why.clone())));
-    Job {
-        origin,
-        time: ends.unwrap_or(0).saturating_sub(starts.unwrap_or(0)),
-        events: gathered.events,
-        ignored: gathered.ignored,
-        total_calls: gathered.totals,
-        recorded_twice: totals.recorded_singly,
-        period_ns: totals.axis.period,
-        per_phase: run.times().per_phase,
-        processes: processes.len() as u64,
-        // A trace that names no host is of one.
-        hosts: (hosts.len() as u64).max(u64::from(!processes.is_empty())),
-        files: rows::files_by_path(gathered, &dictionary, |_| true).len() as u64,
-        traffic,
-        sources: sources.len() as u64,
-        source_bytes: sources.iter().map(|source| source.bytes).sum(),
-        flaws: sources.iter().map(|source| source.flaws).sum(),
-        lost_bytes: sources.iter().map(|source| source.lost_bytes).sum(),
-        unreadable: unreadable.collect(),
-    }
 }

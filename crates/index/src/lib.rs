@@ -45,5 +45,5 @@ pub use dictionary::{Dictionary, Process};
 pub use error::{IndexError, Result};
 pub use filter::Filter;
 pub use run::{OpenOptions, Run};
-pub use scan::{Batch, Request};
+pub use scan::{Batch, Request, Shard};
 pub use schema::Unit;

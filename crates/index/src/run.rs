@@ -81,6 +81,8 @@ struct Learned {
     late: Arc<Vec<Late>>,
     times: Times,
     sources: Vec<Source>,
+    /// Row groups of a pass over the traces.
+    groups: usize,
     known: bool,
 }
 
@@ -174,7 +176,7 @@ impl Run {
         let Opened { joined, index, sources } =
             Run::complete(sets, damaged, threads, &*options.progress, &Dictionary::default())?;
         let overview::Joined { parts, dictionary, times } = joined;
-        let learned = Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
+        let learned = Learned { dictionary: Arc::new(dictionary), times, sources, known: true, ..Learned::default() };
         Ok(Run {
             content: Content::Indexed(Mutex::new(Arc::new(parts))),
             threads,
@@ -245,7 +247,7 @@ impl Run {
             let Opened { joined, sources, .. } = completed;
             let overview::Joined { parts: new, dictionary, times } = joined;
             let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
-            *learned = Learned { dictionary: Arc::new(dictionary), late: Arc::default(), times, sources, known: true };
+            *learned = Learned { dictionary: Arc::new(dictionary), times, sources, known: true, ..Learned::default() };
             *parts = Arc::new(new);
         }
         Ok(Arc::clone(&parts))
@@ -270,6 +272,7 @@ impl Run {
             let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
             learned.dictionary = Arc::new(dictionary);
             learned.late = Arc::new(gathered.late);
+            learned.groups = gathered.groups;
         }
         // Only the thread that holds the parts' lock comes here.
         let _ = self.fallback.set(Fallback { streamed, why });
@@ -359,6 +362,11 @@ impl Run {
         self.learned.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Row groups of the last pass over the traces.
+    pub(crate) fn groups_of_traces(&self) -> usize {
+        self.read().groups
+    }
+
     pub(crate) fn late(&self) -> Arc<Vec<Late>> {
         Arc::clone(&self.read().late)
     }
@@ -403,6 +411,7 @@ impl Run {
             late: Arc::new(late),
             times,
             sources: sources.collect(),
+            groups: metas.len(),
             known: whole,
         };
     }

@@ -3,6 +3,7 @@
 //! Calls count as I/O only in the categories of the C library (`POSIX`, `STDIO`): a program may call a span of its own `read`. Calls on
 //! streams are apart from those that reach the kernel, because a stream gathers small pieces by itself.
 
+use serde::{Deserialize, Serialize};
 pub(crate) use weftline_calls::Operation as Call;
 use weftline_calls::{Activity, CallInfo, find};
 use weftline_index::Dictionary;
@@ -15,7 +16,7 @@ pub(crate) fn call_of(name: &str) -> Option<Call> {
 }
 
 /// What a span is to a training job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// The model works.
     Compute,

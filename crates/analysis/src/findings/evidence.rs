@@ -3,25 +3,29 @@
 //! [`Gathering`] is a part of the one pass over the events that a report makes (`crate::pass`). Every sum is an integer and every interval keeps its
 //! ends, so that the result does not depend on which thread saw which event; what depends on order goes to `sequences`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::Array as _;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 use weftline_calls::{Activity, Flow};
 use weftline_format::Phase;
 use weftline_index::column::phase_code;
-use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
+use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run, Shard};
 
 use super::calls::{NameTable, Role};
+use super::gathered::Gathered;
 use super::roles::{self, RoleTime, Roles};
-use super::rules::small_transfers;
-use super::sequences::{FOLLOWED, SEEK_END, Sequencer, Sequences, Step};
+use super::rules::{random_access, small_transfers, unaligned_io};
+use super::sequences::{FOLLOWED, SEEK_END, STREAMS, Sequencer, Sequences, Step};
 use super::tally::{LOCAL_SUMS, Sums, Tallies, add_sums, operation};
 pub(crate) use super::tally::{Op, Tally};
 use super::thresholds::Config;
 use super::times::{Family, Life, Threads, Waits};
 use super::training::{self, StepSpan, Training};
 use crate::breakdown::Breakdown;
+use crate::summary::{Ranges, SPANS_AT_ONCE};
 use crate::{coverage, program};
 
 /// What one thread has gathered.
@@ -55,7 +59,7 @@ pub(crate) struct Evidence {
     pub training: Option<Training>,
     pub roles: Roles,
     pub slices: Vec<((u32, u32, Op), Tally)>,
-    /// Per process: a number for its program.
+    /// Per process: the first one that runs its program.
     pub programs: Vec<u32>,
     pub slice_ns: i64,
     pub wall_ns: u64,
@@ -71,8 +75,6 @@ struct How {
     programs: Vec<u32>,
     /// Only this part of the time counts.
     window: (i64, i64),
-    /// Whether the ranges of a training job's parts are few enough to be kept.
-    few_ranges: bool,
 }
 
 /// Whether a filter leaves out events for anything but their time.
@@ -82,14 +84,13 @@ fn is_partial(filter: &Filter) -> bool {
     of_names || phases.is_some() || processes.is_some() || rows.is_some()
 }
 
-/// Numbers programs in the order of the processes.
+/// Per process: the first one that runs the same program.
 fn programs(dictionary: &Dictionary) -> Vec<u32> {
-    let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
-    let mut number = |process: &weftline_index::Process| {
-        let next = numbers.len() as u32;
-        *numbers.entry(program::label(&process.command, &process.exe, &process.name)).or_insert(next)
+    let mut firsts: FxHashMap<String, u32> = FxHashMap::default();
+    let first = |(process, id): (&weftline_index::Process, u32)| {
+        *firsts.entry(program::label(&process.command, &process.exe, &process.name)).or_insert(id)
     };
-    dictionary.processes.iter().map(&mut number).collect()
+    dictionary.processes.iter().zip(0..).map(first).collect()
 }
 
 /// Whether an entry is a process of the run, or a device of it.
@@ -97,7 +98,7 @@ fn takes_part(dictionary: &Dictionary, identities: &[Option<u32>], id: u32) -> b
     identities[id as usize].is_some() || dictionary.process(id).is_host_or_device()
 }
 
-/// Lives by entry. What the kernel told of a process that recorded itself is no life beside those of its execs: nobody knows the program of that entry.
+/// Lives by entry. What the kernel reported of a process that recorded itself is no life beside those of its execs: nobody knows the program of that entry.
 fn lives(dictionary: &Dictionary, identities: &[Option<u32>], threads: &Threads) -> Vec<Option<Life>> {
     let is_exec = |id: usize| !dictionary.processes[id].nonce.is_empty();
     let recorded: FxHashSet<u32> =
@@ -112,18 +113,120 @@ fn lives(dictionary: &Dictionary, identities: &[Option<u32>], threads: &Threads)
     lives
 }
 
-/// The findings' part of the pass over the events: what it needs of every batch, and what it makes of it.
-pub(crate) struct Gathering {
+/// What is known before events are read; it depends on the run, the question and the limits alone.
+pub(crate) struct Setting {
     dictionary: Arc<Dictionary>,
-    name_table: NameTable,
+    pub(super) name_table: NameTable,
     how: How,
     wall_ns: u64,
-    filter: Filter,
+    pub(super) filter: Filter,
+}
+
+/// What of it all who gather shards of one run must agree on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Agreed {
+    small: [u64; 2],
+    streams: u64,
+    gap: u64,
+    block: u64,
+    origin: i64,
+    slice_ns: i64,
+}
+
+/// The findings' part of the pass over the events: what it needs of every batch, and what it makes of it.
+pub(crate) struct Gathering<'s> {
+    setting: &'s Setting,
+    /// Spans of a training job's parts whose ranges are kept, at most and so far.
+    most: u64,
+    kept: AtomicU64,
     shared: Mutex<Sums>,
     sequencer: Sequencer,
 }
 
-impl Gathering {
+impl Setting {
+    /// For the events of a prepared run that pass a filter.
+    pub(crate) fn new(run: &Run, config: &Config, filter: Filter) -> Setting {
+        let (dictionary, times) = (run.dictionary(), run.times());
+        let name_table = NameTable::new(&dictionary);
+        let (origin, end) = times.spans.or(times.all).unwrap_or((0, 0));
+        let first = filter.from_ns.map_or(origin, |from| from.max(origin));
+        let last = filter.to_ns.map_or(end, |to| to.min(end));
+        let wall_ns = last.saturating_sub(first).max(0) as u64;
+        let how = How {
+            small: [config.count(small_transfers::READ_SIZE), config.count(small_transfers::WRITE_SIZE)],
+            origin: first,
+            // At most about 200 slices, of a second at least.
+            slice_ns: (wall_ns / 200).max(1_000_000_000) as i64,
+            programs: programs(&dictionary),
+            window: (filter.from_ns.unwrap_or(i64::MIN), filter.to_ns.unwrap_or(i64::MAX)),
+        };
+        Setting { dictionary, name_table, how, wall_ns, filter }
+    }
+
+    pub(crate) fn agreed(&self, config: &Config) -> Agreed {
+        Agreed {
+            small: self.how.small,
+            streams: config.count(STREAMS),
+            gap: config.count(random_access::GAP),
+            block: config.count(unaligned_io::BLOCK),
+            origin: self.how.origin,
+            slice_ns: self.how.slice_ns,
+        }
+    }
+
+    /// Gathers a whole run in a pass of its own.
+    pub(crate) fn alone(&self, run: &Run, config: &Config) -> weftline_index::Result<Gathered> {
+        let (shard, ranges) = (Shard::whole(), Ranges::of(run, &Shard::whole(), SPANS_AT_ONCE));
+        let gathering = Gathering::new(self, config, SPANS_AT_ONCE);
+        let (states, _) = run.scan_groups(
+            &Request::of(Gathering::COLUMNS).with(self.filter.clone()),
+            State::default,
+            |state, batch| gathering.take(state, batch),
+            |state, group| gathering.end_of_group(state, group),
+        )?;
+        gathering.finish(states, run, &shard, &ranges)
+    }
+
+    /// What the rules look at, when all shards are together. `gathered` has the ids of the dictionary.
+    pub(crate) fn conclude(self, run: &Run, mut gathered: Gathered) -> (Evidence, Sequences) {
+        let Setting { dictionary, name_table, how, wall_ns, filter } = self;
+        let identities = dictionary.identities();
+        gathered.threads.retain(|(id, _), _| takes_part(&dictionary, &identities, *id));
+        let lives = lives(&dictionary, &identities, &gathered.threads);
+        let marks = gathered.marks.settled();
+        let mut sums: Vec<_> = gathered.sums.into_iter().collect();
+        sums.sort_unstable_by_key(|(key, _)| *key);
+        let roles = Roles::of(gathered.roles);
+        let records: Vec<_> = coverage::records(run).into_iter().flatten().collect();
+        let family = Family::of(&dictionary, &gathered.threads, &roles, &records, how.window);
+        let breakdown = Breakdown::of(&family.processes);
+        // The first process of a program may have had another number elsewhere.
+        let mut slices = Sums::default();
+        let first = |((slice, program, op), tally)| ((slice, how.programs[program as usize], op), tally);
+        add_sums(&mut slices, gathered.slices.into_iter().map(first));
+        let mut slices: Vec<_> = slices.into_iter().collect();
+        slices.sort_unstable_by_key(|(key, _)| *key);
+        let evidence = Evidence {
+            dictionary,
+            name_table,
+            sums,
+            lives,
+            family,
+            breakdown,
+            waits: gathered.waits,
+            training: Training::of(gathered.computing, &marks).or_else(|| Training::of(gathered.stepping, &marks)),
+            roles,
+            slices,
+            slice_ns: how.slice_ns,
+            programs: how.programs,
+            wall_ns,
+            partial: is_partial(&filter),
+        };
+        (evidence, gathered.sequences)
+    }
+}
+
+impl<'s> Gathering<'s> {
     /// The columns that it looks at.
     pub(crate) const COLUMNS: [Column; 17] = {
         use Column as C;
@@ -148,30 +251,17 @@ impl Gathering {
         ]
     };
 
-    /// For the events of a prepared run that pass a filter.
-    pub(crate) fn new(run: &Run, config: &Config, filter: Filter) -> Gathering {
-        let (dictionary, times) = (run.dictionary(), run.times());
-        let name_table = NameTable::new(&dictionary);
-        let (origin, end) = times.spans.or(times.all).unwrap_or((0, 0));
-        let first = filter.from_ns.map_or(origin, |from| from.max(origin));
-        let last = filter.to_ns.map_or(end, |to| to.min(end));
-        let wall_ns = last.saturating_sub(first).max(0) as u64;
-        let how = How {
-            small: [config.count(small_transfers::READ_SIZE), config.count(small_transfers::WRITE_SIZE)],
-            origin: first,
-            // At most about 200 slices, of a second at least.
-            slice_ns: (wall_ns / 200).max(1_000_000_000) as i64,
-            programs: programs(&dictionary),
-            window: (filter.from_ns.unwrap_or(i64::MIN), filter.to_ns.unwrap_or(i64::MAX)),
-            few_ranges: Roles::fit(run),
-        };
+    /// `most`: spans whose ranges are kept at once.
+    pub(crate) fn new(setting: &'s Setting, config: &Config, most: u64) -> Gathering<'s> {
         let (shared, sequencer) = (Mutex::default(), Sequencer::new(config));
-        Gathering { dictionary, name_table, how, wall_ns, filter, shared, sequencer }
+        Gathering { setting, most, kept: AtomicU64::new(0), shared, sequencer }
     }
 
     /// Takes up a batch.
     pub(crate) fn take(&self, state: &mut State, batch: &Batch) {
-        state.take(batch, &self.name_table, &self.how);
+        let (keep, before) = (self.kept.load(Ordering::Relaxed) <= self.most, state.roles.kept);
+        state.take(batch, &self.setting.name_table, &self.setting.how, keep);
+        self.kept.fetch_add(state.roles.kept - before, Ordering::Relaxed);
         if state.sums.all.len() > LOCAL_SUMS {
             add_sums(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner), state.sums.drain());
         }
@@ -182,56 +272,33 @@ impl Gathering {
         state.steps = self.sequencer.submit(group, std::mem::take(&mut state.steps));
     }
 
-    /// Gathers in a pass of its own.
-    pub(crate) fn alone(self, run: &Run) -> weftline_index::Result<(Evidence, Sequences)> {
-        let request = Request::of(Gathering::COLUMNS).with(self.filter.clone());
-        let (states, _) = run.scan_groups(
-            &request,
-            State::default,
-            |state, batch| self.take(state, batch),
-            |state, group| self.end_of_group(state, group),
-        )?;
-        self.finish(run, states)
-    }
-
-    /// What all threads have gathered, together.
-    pub(crate) fn finish(self, run: &Run, states: Vec<State>) -> weftline_index::Result<(Evidence, Sequences)> {
-        let Gathering { dictionary, name_table, how, wall_ns, filter, shared, sequencer } = self;
-        let mut sums = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut all = State::default();
+    /// What all threads have gathered of a shard, together.
+    pub(crate) fn finish(
+        self,
+        states: Vec<State>,
+        run: &Run,
+        shard: &Shard,
+        ranges: &Ranges,
+    ) -> weftline_index::Result<Gathered> {
+        let Gathering { setting, most, shared, sequencer, .. } = self;
+        let mut all =
+            Gathered { sums: shared.into_inner().unwrap_or_else(PoisonError::into_inner), ..Gathered::default() };
         for mut state in states {
-            add_sums(&mut sums, state.sums.drain());
-            all.join(state);
+            add_sums(&mut all.sums, state.sums.drain());
+            add_sums(&mut all.slices, state.slices.drain());
+            state.threads.into_iter().for_each(|(key, life)| all.threads.entry(key).or_default().join(&life));
+            all.waits.join(state.waits);
+            all.computing.join(state.computing);
+            all.stepping.join(state.stepping);
+            all.marks.join(state.marks);
+            all.roles.join(state.roles);
         }
-        let identities = dictionary.identities();
-        all.threads.retain(|(id, _), _| takes_part(&dictionary, &identities, *id));
-        let lives = lives(&dictionary, &identities, &all.threads);
-        let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_unstable_by_key(|(key, _)| *key);
-        let roles = Roles::of(all.roles, how.few_ranges, run, &name_table, &filter)?;
-        let records: Vec<_> = coverage::records(run).into_iter().flatten().collect();
-        let family = Family::of(&dictionary, &all.threads, &roles, &records, how.window);
-        let breakdown = Breakdown::of(&family.processes);
-        let mut slices = all.slices.all;
-        slices.sort_unstable_by_key(|(key, _)| *key);
-        let marks = all.marks.settled();
-        let evidence = Evidence {
-            dictionary,
-            name_table,
-            sums,
-            lives,
-            family,
-            breakdown,
-            waits: all.waits,
-            training: Training::of(all.computing, &marks).or_else(|| Training::of(all.stepping, &marks)),
-            roles,
-            slices,
-            slice_ns: how.slice_ns,
-            programs: how.programs,
-            wall_ns,
-            partial: is_partial(&filter),
-        };
-        Ok((evidence, sequencer.finish()))
+        all.sequences = sequencer.finish();
+        if all.roles.has_given_up() {
+            let spans = roles::Spans { run, shard, filter: &setting.filter, name_table: &setting.name_table };
+            all.roles.sum_up(&spans, most, ranges.cut.as_deref())?;
+        }
+        Ok(all)
     }
 }
 
@@ -290,7 +357,7 @@ impl Evidence {
 }
 
 impl State {
-    fn take(&mut self, batch: &Batch, name_table: &NameTable, how: &How) {
+    fn take(&mut self, batch: &Batch, name_table: &NameTable, how: &How, keep: bool) {
         let (phases, ts, dur) = (batch.phases(), batch.ints(Column::Ts), batch.ints(Column::Dur));
         let (names, cats) = (batch.ids(Column::Name), batch.ids(Column::Cat));
         let (processes, files, tids) = (batch.ids(Column::Process), batch.ids(Column::File), batch.ints(Column::Tid));
@@ -334,13 +401,13 @@ impl State {
             }
             let (Some(call), Some(file)) = (call, file) else {
                 if is_span && let Some(role) = roles::role_of(name_table, name, cat, file) {
+                    life.runs_the_loop |= matches!(role, Role::Compute | Role::Fetch | Role::Step | Role::Checkpoint);
+                    self.roles.add((process, role), start, end, keep);
                     match role {
                         Role::Evaluate => self.marks.add_evaluation(process, start, end),
                         Role::Epoch => self.marks.add_epoch(process, start),
                         _ => {}
                     }
-                    life.runs_the_loop |= matches!(role, Role::Compute | Role::Fetch | Role::Step | Role::Checkpoint);
-                    self.roles.add((process, role), start, end, how.few_ranges);
                     if matches!(role, Role::Compute | Role::Step) {
                         let (epoch, step) = (value(epoch, row), value(step, row));
                         let span = StepSpan { process, start, end, epoch, step };
@@ -393,18 +460,5 @@ impl State {
             _ => file.map_or(-1, i64::from),
         };
         self.waits.add((process, activity, whom), ns);
-    }
-
-    /// Takes up all but the sums, of which there may be millions.
-    fn join(&mut self, other: State) {
-        for (key, life) in other.threads {
-            self.threads.entry(key).or_default().join(&life);
-        }
-        self.roles.join(other.roles);
-        self.waits.join(other.waits);
-        self.computing.join(other.computing);
-        self.stepping.join(other.stepping);
-        self.marks.join(other.marks);
-        other.slices.all.iter().for_each(|(key, tally)| self.slices.add(*key, tally));
     }
 }

@@ -10,14 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::calls::Call;
 use super::rules::{random_access, unaligned_io};
 use super::thresholds::{Config, Threshold};
+use crate::pass::Maps;
+use crate::wire;
 
 /// Limits of what is followed.
 pub(crate) const THRESHOLDS: &[Threshold] = &[STREAMS];
-const STREAMS: Threshold = Threshold::new(
+pub(super) const STREAMS: Threshold = Threshold::new(
     "limits.streams",
     1_000_000.0,
     "open files",
@@ -25,7 +28,7 @@ const STREAMS: Threshold = Threshold::new(
 );
 
 /// What one process did with one file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pattern {
     pub reads: u64,
     pub read_bytes: u64,
@@ -75,12 +78,103 @@ struct Place {
     last_end: Option<u64>,
 }
 
-/// All patterns, by process and file.
-#[derive(Debug, Default)]
+/// All patterns, in the order of processes and files.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Sequences {
     pub patterns: Vec<((u32, u32), Pattern)>,
     /// Calls that were not followed because too many files were open.
     pub unfollowed: u64,
+}
+
+/// Numbers of a pattern that are added up.
+const SUMS: usize = 17;
+
+impl Pattern {
+    /// Takes up what another shard saw of the same process and file. Neither knows of the other what was open, or written before: a jump from one to the
+    /// other and bytes that one wrote and the other read are not seen.
+    fn join(&mut self, other: &Pattern) {
+        let hull = |empty: [bool; 2], own: (u64, u64), other: (u64, u64)| match empty {
+            [true, _] => other,
+            [_, true] => own,
+            _ => (own.0.min(other.0), own.1.max(other.1)),
+        };
+        let empty = [self.reads == 0, other.reads == 0];
+        (self.read_from, self.read_to) = hull(empty, (self.read_from, self.read_to), (other.read_from, other.read_to));
+        let empty = [self.writes == 0, other.writes == 0];
+        (self.written_from, self.written_to) =
+            hull(empty, (self.written_from, self.written_to), (other.written_from, other.written_to));
+        for (own, other) in self.sums().into_iter().zip({ *other }.sums()) {
+            *own = own.saturating_add(*other);
+        }
+    }
+
+    /// All that is added up.
+    fn sums(&mut self) -> [&mut u64; SUMS] {
+        [
+            &mut self.reads,
+            &mut self.read_bytes,
+            &mut self.read_ns,
+            &mut self.random_reads,
+            &mut self.random_read_bytes,
+            &mut self.random_read_ns,
+            &mut self.writes,
+            &mut self.random_writes,
+            &mut self.random_write_bytes,
+            &mut self.random_write_ns,
+            &mut self.unaligned,
+            &mut self.unaligned_bytes,
+            &mut self.unaligned_ns,
+            &mut self.large,
+            &mut self.again_bytes,
+            &mut self.again_ns,
+            &mut self.idle_seeks,
+        ]
+    }
+}
+
+impl Sequences {
+    /// Takes up another shard's.
+    pub(crate) fn merge(&mut self, other: Sequences) {
+        self.unfollowed = self.unfollowed.saturating_add(other.unfollowed);
+        if !other.patterns.is_empty() {
+            self.patterns.extend(other.patterns);
+            self.settle();
+        }
+    }
+
+    pub(crate) fn is_plausible(&self) -> bool {
+        let sound = |pattern: &Pattern| {
+            pattern.random_reads <= pattern.reads
+                && pattern.random_writes <= pattern.writes
+                && pattern.unaligned <= pattern.large
+                && pattern.again_bytes <= pattern.read_bytes
+                && pattern.read_from <= pattern.read_to
+        };
+        let sums = |place: usize| self.patterns.iter().map(move |(_, pattern)| *{ *pattern }.sums()[place]);
+        let extents = self.patterns.iter().map(|(_, pattern)| pattern.read_to.saturating_sub(pattern.read_from));
+        self.patterns.iter().all(|(_, pattern)| sound(pattern))
+            && (0..SUMS).all(|place| wire::is_sum(sums(place)))
+            && wire::is_sum(extents)
+    }
+
+    pub(crate) fn renumbered(mut self, maps: &Maps) -> Sequences {
+        for (key, _) in &mut self.patterns {
+            *key = (maps.process(key.0), maps.file(key.1));
+        }
+        self.settle();
+        self
+    }
+
+    fn settle(&mut self) {
+        self.patterns.sort_by_key(|(key, _)| *key);
+        self.patterns.dedup_by(|after, before| {
+            let same = after.0 == before.0;
+            if same {
+                before.1.join(&after.1);
+            }
+            same
+        });
+    }
 }
 
 struct Follower {

@@ -1,12 +1,13 @@
 //! Calls by operation, counted and added up.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use weftline_calls::IoCat;
 
 use super::calls::Call;
 
 /// An operation as rules tell them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Op {
     Read,
@@ -45,7 +46,8 @@ impl Op {
 }
 
 /// Calls, together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, u64, i64, u64)", into = "(u64, u64, u64, i64, u64)")]
 pub(crate) struct Tally {
     pub calls: u64,
     pub bytes: u64,
@@ -60,11 +62,25 @@ impl Default for Tally {
     }
 }
 
+/// The end as its distance from the start, which is short.
+impl From<Tally> for (u64, u64, u64, i64, u64) {
+    fn from(tally: Tally) -> Self {
+        (tally.calls, tally.bytes, tally.ns, tally.start, tally.end.wrapping_sub(tally.start) as u64)
+    }
+}
+
+impl From<(u64, u64, u64, i64, u64)> for Tally {
+    fn from((calls, bytes, ns, start, length): (u64, u64, u64, i64, u64)) -> Self {
+        Tally { calls, bytes, ns, start, end: start.wrapping_add(length as i64) }
+    }
+}
+
 impl Tally {
+    #[inline]
     pub(crate) fn add(&mut self, other: &Tally) {
-        self.calls += other.calls;
-        self.bytes += other.bytes;
-        self.ns += other.ns;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.ns = self.ns.saturating_add(other.ns);
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);
     }

@@ -2,24 +2,28 @@
 //! [`crate::breakdown`] splits, and whom a process waited for.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use weftline_calls::{Activity, ActivitySums};
 use weftline_format::manifest::SupervisorRecord;
 use weftline_index::Dictionary;
 
 use super::calls::Role;
+use super::gathered::awaited_file;
 use super::roles::Roles;
 use crate::breakdown::{ProcessTimes, ThreadTimes};
 use crate::group::host_text;
+use crate::pass::{Id, Maps};
 use crate::profiles::totals::process_ids;
-use crate::program;
+use crate::{program, wire};
 
 /// From the first event of a thread to the end of the last, and what it did in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Life {
     pub start: i64,
     pub end: i64,
     /// Whether it has spans of a training loop.
     pub runs_the_loop: bool,
+    #[serde(with = "wire::activity_sums")]
     pub sums: ActivitySums,
 }
 
@@ -61,7 +65,8 @@ pub(crate) struct WaitSum {
 }
 
 /// Waits, and who could end those for pipes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(try_from = "Listed", into = "Listed")]
 pub(crate) struct Waits {
     pub sums: FxHashMap<WaitKey, WaitSum>,
     /// Bytes by pipe and the process that wrote them.
@@ -82,9 +87,78 @@ impl Waits {
     pub(crate) fn join(&mut self, other: Waits) {
         for (key, more) in other.sums {
             let sum = self.sums.entry(key).or_default();
-            (sum.calls, sum.ns) = (sum.calls + more.calls, sum.ns.saturating_add(more.ns));
+            (sum.calls, sum.ns) = (sum.calls.saturating_add(more.calls), sum.ns.saturating_add(more.ns));
         }
         other.writers.into_iter().for_each(|((pipe, process), bytes)| self.wrote(pipe, process, bytes));
+    }
+
+    pub(crate) fn each_id(&self, each: &mut dyn FnMut(Id)) {
+        for (process, activity, whom) in self.sums.keys() {
+            each(Id::Process(*process));
+            awaited_file(*activity, *whom).into_iter().for_each(|file| each(Id::File(file)));
+        }
+        for (pipe, process) in self.writers.keys() {
+            each(Id::File(*pipe));
+            each(Id::Process(*process));
+        }
+    }
+
+    pub(crate) fn is_plausible(&self) -> bool {
+        wire::is_sum(self.sums.values().map(|sum| sum.calls))
+            && wire::is_sum(self.sums.values().map(|sum| sum.ns))
+            && wire::is_sum(self.writers.values().copied())
+    }
+
+    pub(crate) fn renumbered(self, maps: &Maps) -> Waits {
+        let mut new = Waits::default();
+        for ((process, activity, whom), sum) in self.sums {
+            let whom = awaited_file(activity, whom).map_or(whom, |file| maps.file(file).into());
+            let known = new.sums.entry((maps.process(process), activity, whom)).or_default();
+            (known.calls, known.ns) = (known.calls.saturating_add(sum.calls), known.ns.saturating_add(sum.ns));
+        }
+        for ((pipe, process), bytes) in self.writers {
+            new.wrote(maps.file(pipe), maps.process(process), bytes);
+        }
+        new
+    }
+}
+
+/// [`Waits`] as they are written: in the order of their keys, activities as numbers.
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    /// Process, activity, whom; calls, ns.
+    sums: Vec<(u32, u8, i64, u64, u64)>,
+    writers: Vec<(u32, u32, u64)>,
+}
+
+impl From<Waits> for Listed {
+    fn from(waits: Waits) -> Listed {
+        let sum =
+            |((process, activity, whom), sum): (WaitKey, WaitSum)| (process, activity as u8, whom, sum.calls, sum.ns);
+        let mut sums: Vec<_> = waits.sums.into_iter().map(sum).collect();
+        let mut writers: Vec<_> =
+            waits.writers.into_iter().map(|((pipe, process), bytes)| (pipe, process, bytes)).collect();
+        sums.sort_unstable();
+        writers.sort_unstable();
+        Listed { sums, writers }
+    }
+}
+
+impl TryFrom<Listed> for Waits {
+    type Error = &'static str;
+
+    fn try_from(listed: Listed) -> Result<Waits, Self::Error> {
+        let mut waits = Waits::default();
+        for (process, activity, whom, calls, ns) in listed.sums {
+            let activity = wire::activity(activity)?;
+            // Neither a pid nor a file.
+            if activity != Activity::Child && whom != -1 && u32::try_from(whom).is_err() {
+                return Err("a wait for nothing");
+            }
+            waits.sums.insert((process, activity, whom), WaitSum { calls, ns });
+        }
+        listed.writers.into_iter().for_each(|(pipe, process, bytes)| waits.wrote(pipe, process, bytes));
+        Ok(waits)
     }
 }
 

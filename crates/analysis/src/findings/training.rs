@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::intervals::Intervals;
+use crate::pass::Maps;
+use crate::wire;
 
 /// A span in which a step computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct StepSpan {
     pub process: u32,
     pub start: i64,
@@ -26,7 +28,7 @@ pub(crate) struct StepSpan {
 const MOST: usize = 1 << 20;
 
 /// The steps that were met.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Steps {
     spans: Vec<StepSpan>,
     /// Spans that were too many.
@@ -44,8 +46,22 @@ impl Steps {
 
     pub(crate) fn join(&mut self, other: Steps) {
         let room = MOST.saturating_sub(self.spans.len());
-        self.left_out += other.left_out + other.spans.len().saturating_sub(room) as u64;
+        let too_many = other.spans.len().saturating_sub(room) as u64;
+        self.left_out = self.left_out.saturating_add(other.left_out).saturating_add(too_many);
         self.spans.extend(other.spans.into_iter().take(room));
+    }
+
+    pub(crate) fn each_process(&self, each: &mut dyn FnMut(u32)) {
+        self.spans.iter().for_each(|span| each(span.process));
+    }
+
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.spans.iter().all(|span| wire::is_range(span.start, span.end))
+    }
+
+    pub(crate) fn renumbered(mut self, maps: &Maps) -> Steps {
+        self.spans.iter_mut().for_each(|span| span.process = maps.process(span.process));
+        self
     }
 }
 
@@ -53,9 +69,11 @@ impl Steps {
 type Epoch = (usize, Option<i64>);
 
 /// What says of steps which of them belong together: when processes evaluated their model, and when their epochs began.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Marks {
+    #[serde(with = "wire::sorted")]
     evaluations: FxHashMap<u32, Intervals>,
+    #[serde(with = "wire::sorted")]
     epochs: FxHashMap<u32, Vec<i64>>,
 }
 
@@ -71,6 +89,26 @@ impl Marks {
     pub(crate) fn join(&mut self, other: Marks) {
         other.evaluations.into_iter().for_each(|(id, ranges)| self.evaluations.entry(id).or_default().join(ranges));
         other.epochs.into_iter().for_each(|(id, starts)| self.epochs.entry(id).or_default().extend(starts));
+    }
+
+    pub(crate) fn each_process(&self, each: &mut dyn FnMut(u32)) {
+        self.evaluations.keys().chain(self.epochs.keys()).for_each(|id| each(*id));
+    }
+
+    pub(crate) fn renumbered(self, maps: &Maps) -> Marks {
+        let mut new = Marks::default();
+        for (id, ranges) in self.evaluations {
+            new.evaluations.entry(maps.process(id)).or_default().join(ranges);
+        }
+        for (id, starts) in self.epochs {
+            new.epochs.entry(maps.process(id)).or_default().extend(starts);
+        }
+        new
+    }
+
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.evaluations.values().flat_map(Intervals::ranges).all(|(start, end)| wire::is_range(*start, *end))
+            && self.epochs.values().flatten().all(|start| wire::is_range(*start, *start))
     }
 
     /// All of them are known and are put in order.
@@ -140,12 +178,12 @@ impl Training {
             // Spans of a step may nest.
             let (mut computed, mut reached) = (0i64, begun);
             for span in &block[warm..] {
-                computed += (span.end - span.start.max(reached)).max(0);
+                computed += span.end.saturating_sub(span.start.max(reached)).max(0);
                 reached = reached.max(span.end);
             }
             let sums = processes.entry(first.process).or_default().entry(marks.epoch(&first)).or_default();
             sums.0 += own;
-            sums.1 += own as f64 * computed as f64 / (ended - begun) as f64;
+            sums.1 += own as f64 * computed as f64 / ended.saturating_sub(begun) as f64;
         }
         let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
         let of_epochs =

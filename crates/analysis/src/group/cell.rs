@@ -1,5 +1,7 @@
 //! The sums of a group: exact integers, so that the order of events does not matter.
 
+use serde::{Deserialize, Serialize};
+
 use crate::classify::{SIZE_BINS, bin_of};
 
 /// What a cell takes of an event.
@@ -89,7 +91,7 @@ impl Cell for Sums {
 }
 
 /// All that the tables of high-level metrics hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Events.
     pub count: u64,
@@ -126,7 +128,7 @@ pub struct Stats {
 }
 
 /// Calls of a group of which only totals are known, and how many of those leave open what. What is open for one call is for its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Unknown {
     /// All calls that are known only as totals.
     pub calls: u64,
@@ -146,16 +148,21 @@ pub struct Unknown {
     pub size_max: u64,
 }
 
+/// Sums of forged states (`crate::pass`) stop at the largest number.
+fn grow(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 impl Unknown {
     fn merge(&mut self, other: &Unknown) {
-        self.calls += other.calls;
-        self.durations += other.durations;
-        self.extremes += other.extremes;
-        self.sized += other.sized;
-        self.sizes += other.sizes;
-        self.bins += other.bins;
-        self.size_min += other.size_min;
-        self.size_max += other.size_max;
+        grow(&mut self.calls, other.calls);
+        grow(&mut self.durations, other.durations);
+        grow(&mut self.extremes, other.extremes);
+        grow(&mut self.sized, other.sized);
+        grow(&mut self.sizes, other.sizes);
+        grow(&mut self.bins, other.bins);
+        grow(&mut self.size_min, other.size_min);
+        grow(&mut self.size_max, other.size_max);
     }
 }
 
@@ -271,11 +278,11 @@ impl Cell for Stats {
     }
 
     fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.sized += other.sized;
-        self.dur += other.dur;
+        grow(&mut self.count, other.count);
+        grow(&mut self.sized, other.sized);
+        self.dur = self.dur.saturating_add(other.dur);
         self.dur_sq = self.dur_sq.saturating_add(other.dur_sq);
-        self.size += other.size;
+        self.size = self.size.saturating_add(other.size);
         self.size_sq = self.size_sq.saturating_add(other.size_sq);
         self.dur_min = self.dur_min.min(other.dur_min);
         self.dur_max = self.dur_max.max(other.dur_max);
@@ -287,7 +294,7 @@ impl Cell for Stats {
         self.offset_max = self.offset_max.max(other.offset_max);
         if let Some(bins) = &other.bins {
             let own = self.bins.get_or_insert_default();
-            own.iter_mut().zip(bins.iter()).for_each(|(own, other)| *own += other);
+            own.iter_mut().zip(bins.iter()).for_each(|(own, other)| grow(own, *other));
         }
         if let Some(unknown) = &other.unknown {
             self.unknown.get_or_insert_default().merge(unknown);

@@ -1,6 +1,7 @@
 //! Aggregated records as a run holds them: by ids, with times in nanoseconds.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use weftline_format::quick::fields;
 use weftline_format::{Phase, Value};
 use weftline_index::column::phase_code;
@@ -13,7 +14,7 @@ use crate::group::scan::number;
 use crate::records::{CALL_COUNTS, Record, as_number, record_of, text, time_unit};
 
 /// What a record is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Ids {
     /// Start of its period, ns since the epoch.
     pub(crate) start: i64,

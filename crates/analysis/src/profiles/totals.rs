@@ -7,7 +7,7 @@
 //! [`Unknown`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
+use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run, Shard};
 
 use super::read::{Ids, records};
 use super::{DEFAULT_PERIOD, Profile};
@@ -255,20 +255,36 @@ pub(crate) struct Totals {
     pub(crate) axis: Axis,
 }
 
+/// The same before anybody has looked which of them the trace holds one by one.
+#[derive(Debug, Clone)]
+pub(crate) struct Records {
+    /// In the order of ids, each of which is there once.
+    pub(crate) records: Vec<(Ids, Profile)>,
+    pub(crate) axis: Axis,
+}
+
 /// By process, thread, category in lower case and name: places of records, by the start of their period.
 type Places = FxHashMap<(u32, i64, u32, u32), Vec<(i64, usize)>>;
 
 impl Totals {
     /// Reads the records of a run that pass a filter. `period` is asked of the trace where it is not given; the run must be prepared.
     pub(crate) fn of(run: &Run, filter: &Filter, classes: &Classes, period: Option<i64>) -> Result<Totals> {
-        let dictionary = run.dictionary();
+        let records = Records::of(run, filter, classes, period)?;
+        let singly = records.recorded_singly(run, &Shard::whole(), classes)?;
+        Ok(records.without(&singly))
+    }
+}
+
+impl Records {
+    /// See [`Totals::of`].
+    pub(crate) fn of(run: &Run, filter: &Filter, classes: &Classes, period: Option<i64>) -> Result<Records> {
         let times = run.times();
         let (origin, spans_end) = times.spans.or(times.all).unwrap_or((0, 0));
         let anytime = filter.clone().with_time(None, None);
         let mut records = records(run, &anytime, classes)?;
         if records.is_empty() {
             let axis = Axis { origin, end: spans_end, period: DEFAULT_PERIOD };
-            return Ok(Totals { records, recorded_singly: 0, axis });
+            return Ok(Records { records, axis });
         }
         let period = period.map_or_else(|| recorded_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
         let period = period.max(1);
@@ -282,16 +298,27 @@ impl Totals {
             let range = axis.range(ids.start);
             filter.from_ns.is_none_or(|from| range.1 >= from) && filter.to_ns.is_none_or(|to| range.0 < to)
         });
-        let singly = recorded_singly(run, &records, &dictionary, classes, period)?;
+        Ok(Records { records, axis })
+    }
+
+    /// Those whose calls a shard of the trace holds one by one as well.
+    pub(crate) fn recorded_singly(&self, run: &Run, shard: &Shard, classes: &Classes) -> Result<FxHashSet<Ids>> {
+        if self.records.is_empty() {
+            return Ok(FxHashSet::default());
+        }
+        let places = recorded_singly(run, shard, &self.records, &run.dictionary(), classes, self.axis.period)?;
+        Ok(places.into_iter().map(|place| self.records[place].0.clone()).collect())
+    }
+
+    /// Leaves these out.
+    pub(crate) fn without(mut self, singly: &FxHashSet<Ids>) -> Totals {
         let mut left_out = 0;
-        let mut place = 0;
-        records.retain(|(_, profile)| {
-            let double = singly.contains(&place);
-            place += 1;
+        self.records.retain(|(ids, profile)| {
+            let double = singly.contains(ids);
             left_out += if double { profile.count } else { 0 };
             !double
         });
-        Ok(Totals { records, recorded_singly: left_out, axis })
+        Totals { records: self.records, recorded_singly: left_out, axis: self.axis }
     }
 }
 
@@ -303,6 +330,7 @@ pub(crate) fn process_ids(dictionary: &Dictionary) -> Vec<u32> {
 /// Places of records whose calls the trace holds one by one as well.
 fn recorded_singly(
     run: &Run,
+    shard: &Shard,
     records: &[(Ids, Profile)],
     dictionary: &Dictionary,
     classes: &Classes,
@@ -342,7 +370,8 @@ fn recorded_singly(
             }
         }
     };
-    let (states, _) = run.scan(&Request::of(columns).with(filter), FxHashSet::default, each)?;
+    let request = Request::of(columns).with(filter).within(shard.clone());
+    let (states, _) = run.scan(&request, FxHashSet::default, each)?;
     Ok(states.into_iter().flatten().collect())
 }
 

@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::Array as _;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use weftline_calls::{Activity, Calls, Flow, IoSums, Operation, Side};
 use weftline_format::Phase;
 use weftline_index::column::phase_code;
-use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run};
+use weftline_index::{Batch, Column, Dictionary, Filter, Request, Run, Shard};
 
+use super::gathered::{Gathered, LayerSums, OperationKey, OperationStats, grown};
+use super::layers::{LayerWalls, join};
 use crate::Result;
-use crate::classify::{Classes, SIZE_BINS, bin_of};
+use crate::classify::{Classes, bin_of};
 use crate::group::scan::{Buckets, Row};
 use crate::group::{Cell as _, Stats, Values};
 use crate::histogram::Histogram;
@@ -23,70 +25,15 @@ pub(super) struct Pass<'p> {
     pub(super) classes: &'p Classes,
     pub(super) layers: &'p [Layer],
     /// By process id: the id that stands for it, of those that mean the same process.
-    pub(super) process_ids: Vec<u32>,
-    pub(super) filter: Filter,
+    pub(super) process_ids: &'p [u32],
+    pub(super) filter: &'p Filter,
+    pub(super) shard: &'p Shard,
     pub(super) origin: i64,
     pub(super) width_ns: i64,
     /// Whether a layer beyond I/O has sizes.
     pub(super) rest: bool,
     /// Whether ranges of time are kept on the way; else they are gathered later, window by window.
     pub(super) intervals: bool,
-}
-
-/// Calls of one kind.
-#[derive(Debug, Clone)]
-pub(super) struct OperationStats {
-    pub(super) stats: Stats,
-    pub(super) durations: Histogram,
-}
-
-/// Category, name, and whether somebody else was waited for: a `read` from a pipe is another thing than one from a file.
-pub(super) type OperationKey = (u32, u32, bool);
-
-/// Events of a layer.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LayerSums {
-    pub(super) count: u64,
-    pub(super) time: i128,
-    pub(super) size: u128,
-    /// Of `count`: calls that are known only as totals.
-    pub(super) totals: u64,
-    /// Processes of those.
-    pub(super) total_processes: FxHashSet<u32>,
-}
-
-/// What one thread has gathered, and then all.
-#[derive(Default)]
-pub(super) struct Gathered {
-    /// By category and name, those that waited for others apart.
-    pub(super) operations: FxHashMap<OperationKey, OperationStats>,
-    pub(super) files: Vec<IoSums>,
-    pub(super) processes: Vec<IoSums>,
-    /// First start and last end of each process.
-    pub(super) lives: Vec<Option<(i64, i64)>>,
-    /// Which processes have spans or instants, those included that are left out of all sums.
-    pub(super) seen: Vec<bool>,
-    pub(super) buckets: FxHashMap<u32, IoSums>,
-    /// The first buckets; merged into `buckets` at the end.
-    dense: Vec<IoSums>,
-    pub(super) read_bins: [u64; SIZE_BINS],
-    pub(super) write_bins: [u64; SIZE_BINS],
-    pub(super) layers: Vec<LayerSums>,
-    /// By layer, then by process.
-    pub(super) intervals: Vec<Vec<Intervals>>,
-    pub(super) ignored: u64,
-    pub(super) events: u64,
-    /// Calls that are known only as totals.
-    pub(super) totals: u64,
-    /// Of those: reads and writes whose sizes are not known.
-    pub(super) unbinned: (u64, u64),
-}
-
-pub(super) fn grown<T: Default + Clone>(all: &mut Vec<T>, place: usize) -> &mut T {
-    if place >= all.len() {
-        all.resize(place + 1, T::default());
-    }
-    &mut all[place]
 }
 
 /// What a kind of event is, looked up once per category and name.
@@ -110,6 +57,8 @@ const DENSE_BUCKETS: usize = 1 << 14;
 /// What one thread has gathered.
 pub(super) struct State {
     gathered: Gathered,
+    /// The first buckets; merged into the others at the end.
+    dense: Vec<IoSums>,
     kinds: Vec<Vec<Option<Box<EventClass>>>>,
     /// Operations by category, and by name and waiting.
     places: Vec<Vec<u32>>,
@@ -164,10 +113,10 @@ impl Pass<'_> {
         State {
             gathered: Gathered {
                 layers: vec![LayerSums::default(); self.layers.len()],
-                intervals: vec![Vec::new(); self.layers.len()],
-                dense: vec![IoSums::default(); DENSE_BUCKETS],
+                walls: LayerWalls::new(self.layers.len()),
                 ..Gathered::default()
             },
+            dense: vec![IoSums::default(); DENSE_BUCKETS],
             kinds: Vec::new(),
             places: Vec::new(),
             operations: Vec::new(),
@@ -180,23 +129,21 @@ impl Pass<'_> {
         for state in states {
             let mut one = state.gathered;
             one.operations = state.operations.into_iter().collect();
-            let dense = std::mem::take(&mut one.dense).into_iter().enumerate().filter(|(_, traffic)| traffic.calls > 0);
+            let dense = state.dense.into_iter().enumerate().filter(|(_, traffic)| traffic.calls > 0);
             one.buckets.extend(dense.map(|(bucket, traffic)| (bucket as u32, traffic)));
             match &mut all {
                 Some(all) => all.merge(one),
                 None => all = Some(one),
             }
         }
-        let mut all = all.unwrap_or_default();
-        all.layers.resize_with(self.layers.len(), LayerSums::default);
-        all.intervals.resize_with(self.layers.len(), Vec::new);
-        all.intervals.iter_mut().flatten().for_each(Intervals::settle);
+        let mut all = all.unwrap_or_else(|| self.begin().gathered);
+        all.walls.settle();
         all
     }
 
     /// Takes up a batch.
     pub(super) fn fold(&self, state: &mut State, batch: &Batch) {
-        let State { gathered, kinds, places, operations } = state;
+        let State { gathered, dense, kinds, places, operations } = state;
         let rows = Row::new(batch, self.rest, false, true);
         let mut buckets = Buckets::new(self.origin, self.width_ns);
         let process_ids = batch.ids(Column::Process).values();
@@ -246,7 +193,7 @@ impl Pass<'_> {
                 }
                 grown(&mut gathered.processes, process).add(operation, calls);
                 let bucket = buckets.of(start) as u32;
-                match gathered.dense.get_mut(bucket as usize) {
+                match dense.get_mut(bucket as usize) {
                     Some(sums) => sums.add(operation, calls),
                     None => gathered.buckets.entry(bucket).or_default().add(operation, calls),
                 }
@@ -264,7 +211,7 @@ impl Pass<'_> {
                 sums.time += i128::from(dur);
                 sums.size += u128::from(size.unwrap_or(0));
                 if self.intervals {
-                    grown(&mut gathered.intervals[layer], process).add(start, end);
+                    grown(&mut gathered.walls.ranges[layer], process).add(start, end);
                 }
             }
         }
@@ -322,7 +269,7 @@ impl Pass<'_> {
                 each(state, &WindowSpan { batch, row, process, file, start, end, layers });
             }
         };
-        let request = Request::of([columns.as_slice(), more].concat()).with(filter);
+        let request = Request::of([columns.as_slice(), more].concat()).with(filter).within(self.shard.clone());
         let (states, _) = run.scan(&request, || (make(), Cache::default()), fold)?;
         Ok(states.into_iter().map(|(state, _)| state).collect())
     }
@@ -353,57 +300,4 @@ fn grown_from(all: &mut Vec<u32>, place: usize) -> &mut u32 {
         all.resize(place + 1, UNKNOWN);
     }
     &mut all[place]
-}
-
-fn join(all: &mut [Vec<Intervals>], found: Vec<Vec<Intervals>>) {
-    for (all, found) in all.iter_mut().zip(found) {
-        for (process, intervals) in found.into_iter().enumerate() {
-            grown(all, process).join(intervals);
-        }
-    }
-}
-
-impl Gathered {
-    fn merge(&mut self, other: Gathered) {
-        for (key, operation) in other.operations {
-            match self.operations.get_mut(&key) {
-                Some(known) => {
-                    known.stats.merge(&operation.stats);
-                    known.durations.merge(&operation.durations);
-                }
-                None => drop(self.operations.insert(key, operation)),
-            }
-        }
-        for (place, traffic) in other.files.iter().enumerate() {
-            grown(&mut self.files, place).merge(traffic);
-        }
-        for (place, traffic) in other.processes.iter().enumerate() {
-            grown(&mut self.processes, place).merge(traffic);
-        }
-        for (place, seen) in other.seen.into_iter().enumerate() {
-            *grown(&mut self.seen, place) |= seen;
-        }
-        for (place, life) in other.lives.into_iter().enumerate() {
-            let own = grown(&mut self.lives, place);
-            *own = match (*own, life) {
-                (Some(own), Some(life)) => Some((own.0.min(life.0), own.1.max(life.1))),
-                (own, life) => own.or(life),
-            };
-        }
-        for (bucket, traffic) in other.buckets {
-            self.buckets.entry(bucket).or_default().merge(&traffic);
-        }
-        for bin in 0..SIZE_BINS {
-            self.read_bins[bin] += other.read_bins[bin];
-            self.write_bins[bin] += other.write_bins[bin];
-        }
-        for (own, other) in self.layers.iter_mut().zip(other.layers) {
-            own.count += other.count;
-            own.time += other.time;
-            own.size += other.size;
-        }
-        join(&mut self.intervals, other.intervals);
-        self.ignored += other.ignored;
-        self.events += other.events;
-    }
 }

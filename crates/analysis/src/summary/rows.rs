@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use weftline_calls::IoSums;
 use weftline_index::Dictionary;
 
+use super::gathered::{Gathered, OperationStats};
 use super::outliers::{Outlier, Peer, outliers};
-use super::pass::{Gathered, OperationStats};
 use super::{OperationRow, TopRow};
 use crate::classify::{Classes, IoCat};
 use crate::group::{directory_of, host_text, process_labels};
@@ -50,10 +50,7 @@ pub(super) fn operations(gathered: &Gathered, dictionary: &Dictionary, classes: 
 
 fn merge(into: &mut Merged, key: (String, String), io_cat: Option<IoCat>, operation: &OperationStats) {
     match into.get_mut(&key) {
-        Some((_, known)) => {
-            crate::group::Cell::merge(&mut known.stats, &operation.stats);
-            known.durations.merge(&operation.durations);
-        }
+        Some((_, known)) => known.merge(operation),
         None => drop(into.insert(key, (io_cat, operation.clone()))),
     }
 }

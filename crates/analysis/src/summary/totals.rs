@@ -2,7 +2,8 @@
 
 use weftline_calls::{Calls, Side};
 
-use super::pass::{Gathered, OperationStats, Pass, grown};
+use super::gathered::{Gathered, OperationStats, grown};
+use super::pass::Pass;
 use crate::group::{Cell as _, Stats};
 use crate::histogram::Histogram;
 use crate::profiles::totals::Totals;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use weftline_index::{Column, Dictionary, Run};
+use weftline_index::{Column, Dictionary, Run, Shard};
 
 use super::pass::{Pass, WindowSpan};
 use super::{Question, SPANS_AT_ONCE, time_filter};
@@ -111,8 +111,9 @@ pub fn wall_times(run: &Run, question: &Question, view: ViewType) -> Result<Wall
         dictionary: &dictionary,
         classes: &classes,
         layers: &layers,
-        process_ids: process_ids(&dictionary),
-        filter: time_filter(question, origin),
+        process_ids: &process_ids(&dictionary),
+        filter: &time_filter(question, origin),
+        shard: &Shard::whole(),
         origin,
         width_ns: question.width_ns.unwrap_or(1_000_000_000).max(1),
         rest: false,

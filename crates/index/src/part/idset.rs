@@ -58,6 +58,11 @@ impl IdSet {
             && runs.is_sorted_by(|before, after| before.1 < after.0)
     }
 
+    /// Its ids; nothing where any may occur.
+    pub(crate) fn ids(&self) -> Option<impl Iterator<Item = u32> + '_> {
+        self.runs.as_ref().map(|runs| runs.iter().flat_map(|(first, last)| *first..=*last))
+    }
+
     /// Whether one of its ids is wanted.
     pub(crate) fn any(&self, wanted: impl Fn(u32) -> bool) -> bool {
         self.runs.as_ref().is_none_or(|runs| runs.iter().any(|(first, last)| (*first..=*last).any(&wanted)))
@@ -74,6 +79,8 @@ mod tests {
         for id in ids.iter().flatten() {
             assert!(set.any(|other| other == *id));
         }
+        let listed = set.ids().map(|listed| listed.count());
+        assert_eq!(listed, runs.map(|_| ids.iter().flatten().collect::<std::collections::BTreeSet<_>>().len()));
     }
 
     #[test]

@@ -108,9 +108,14 @@ impl Trace {
         self.span(pid, "app", "main", 0, end, "")
     }
 
+    /// What stands in its file.
+    pub(crate) fn text(&self) -> String {
+        format!("[\n{}", self.lines)
+    }
+
     pub(crate) fn write(&self) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        std::fs::write(directory.path().join("trace.pfw"), format!("[\n{}", self.lines)).expect("written");
+        std::fs::write(directory.path().join("trace.pfw"), self.text()).expect("written");
         directory
     }
 
