@@ -95,8 +95,8 @@ mod tests {
             ("", Some(30 * SECOND), true, Some(Severity::Medium), "Waiting takes 40.00 s of 40.00 s (100 %)"),
             ("name = 'read'", None, false, Some(Severity::Low), "Small reads: 10.00 s of 70.00 s (14.3 %)"),
             ("cat = 'posix' AND path = '/data/x'", None, false, Some(Severity::Low), "Small reads: 10.00 s of"),
-            ("name = 'wait4'", None, false, Some(Severity::Low), "No finding among the events that were asked for; "),
-            ("name = 'nosuch'", None, false, None, "No finding among the events that were asked for; "),
+            ("name = 'wait4'", None, false, Some(Severity::Low), "No finding among the selected events; "),
+            ("name = 'nosuch'", None, false, None, "No finding among the selected events; "),
         ] {
             let verdict = ask(condition, from);
             assert_eq!(verdict.wall.is_some(), split, "{condition} {from:?}: {verdict:#?}");
