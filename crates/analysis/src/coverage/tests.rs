@@ -145,9 +145,9 @@ fn what_no_counter_shows_is_named() {
 /// A run whose `weft run` was killed is as complete as it will ever be; it must not be told to wait.
 #[test]
 fn why_coverage_is_not_known() {
-    for (state, why) in [(State::Open, "before the run is complete"), (State::Complete, "since `weft run` was killed")]
+    for (state, why) in [(State::Open, "until the run is complete"), (State::Complete, "because `weft run` was killed")]
     {
         let record = SupervisorRecord { processes: vec![process(1, 0, 10, 10)], state, ..SupervisorRecord::default() };
-        assert_eq!(ledger(&[record]).sentence(), format!("not known {why}"));
+        assert_eq!(ledger(&[record]).sentence(), format!("unknown {why}"));
     }
 }

@@ -135,7 +135,8 @@ fn shorten(cells: &mut [Vec<String>], width: usize) {
     }
     let (room, command, verdict) = (room(cells), place(cells, "command"), place(cells, "verdict"));
     // The verdict leaves the command at least a third.
-    let of_verdict = verdict.map_or(0, |column| widest(cells, column).min((room - room / 3).max(LEAST)));
+    let left = room.saturating_sub((room / 3).max(LEAST)).max(LEAST);
+    let of_verdict = verdict.map_or(0, |column| widest(cells, column).min(left));
     let of_command = room.saturating_sub(of_verdict).max(LEAST);
     for row in cells {
         command.iter().for_each(|column| row[*column] = text::shorten(&row[*column], of_command));

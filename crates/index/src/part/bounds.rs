@@ -103,7 +103,7 @@ mod tests {
         let meta = Meta { groups: vec![good()], processes: Vec::new() };
         let mut tables = Tables::default();
         tables.names.intern("a");
-        assert!(check_ids(&meta, &tables).is_err_and(|what| what.contains("no table")));
+        assert!(check_ids(&meta, &tables).is_err_and(|what| what.contains("unknown ids")));
         tables.names.intern("b");
         // No set: any id may occur, and rows are looked at one by one.
         let mut any = good();

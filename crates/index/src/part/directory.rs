@@ -125,7 +125,7 @@ mod tests {
             ("not where", |_, chunks, _| chunks[1][0].pages[0].len = u32::MAX),
             ("not where", |_, chunks, _| chunks[0][0].pages.push(PageEntry { len: 0, sum: 0 })),
             ("not where", |meta, _, _| meta.groups[0].pages.push(None)),
-            ("more than", |_, _, size| *size += 1),
+            ("more data than", |_, _, size| *size += 1),
             ("impossible number", |meta, _, _| meta.groups[1].rows = 1 << 40),
         ];
         for (expected, forge) in cases {

@@ -268,9 +268,9 @@ fn what_is_no_trace_is_refused() {
         refused(&directory.path().join(name), "it holds no trace events");
         assert!(!directory.path().join(".weft").exists(), "an index beside {name}");
     }
-    refused(all.path(), "in any of its 8 files;");
+    refused(all.path(), "none of its 8 files holds trace events;");
     plant_unreadable(all.path());
-    refused(all.path(), "in any of its 12 files, of which 4 cannot be read");
+    refused(all.path(), "none of its 12 files holds trace events, and 4 cannot be read");
     refused(&all.path().join("pipe.pfw"), "is not a regular file");
     assert!(!all.path().join(".weft").exists());
     // An index that an earlier version left does not help.
