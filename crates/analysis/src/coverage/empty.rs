@@ -13,13 +13,13 @@ pub fn without_events(run: &Path) -> String {
     let totals = RunTotals::of(&records);
     let reasons = if totals.failures.is_empty() { totals.untraced } else { totals.failures };
     let why = match reasons.is_empty() {
+        _ if totals.events > 0 => {
+            let events = units::counted(totals.events, "event", "events");
+            format!("{events} were recorded, but the trace files (*.pfw.gz) are missing; copy them here")
+        }
         false => units::printable(&reasons.join("; ")),
         true if records.is_empty() => {
             "no supervisor record: it is still in progress, or was started on another host".to_owned()
-        }
-        true if totals.events > 0 => {
-            let events = units::counted(totals.events, "event", "events");
-            format!("{events} were recorded, but the trace files (*.pfw.gz) are missing; copy them here")
         }
         true if totals.open => "its program is still running, and nothing is written yet; try again later".to_owned(),
         true => "none of its programs made a traced call; see `weft doctor PROGRAM`".to_owned(),
