@@ -24,7 +24,7 @@
 //! needs all its ranges. Those of up to 2 Mi spans are kept, 16 bytes per layer and span. Of more, seven columns are read again for the wall times of
 //! layers, window by window of time; and once more for the parts of a training job, if more than 2 Mi spans belong to those. On a run of 10 M
 //! spans whose index has 35.4 MB that is 34 MB of pages: 3.4 bytes per span, read twice as all pages are, to compare their sums and to take their
-//! rows. The report as a whole reads 141 MB (2.1 s of CPU time).
+//! rows. The report as a whole reads 141 MB (2.0 s of CPU time).
 //!
 //! One reading cannot do without: files are read one after the other, and a file is a process. The wall time in which *any* process was in a layer, told
 //! from the ranges of one process and then from those of the next, is the size of an intersection of two sets of which the first is gone; whoever

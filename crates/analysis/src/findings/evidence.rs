@@ -201,11 +201,16 @@ impl Setting {
         let family = Family::of(&dictionary, &gathered.threads, &roles, &records, how.window);
         let breakdown = Breakdown::of(&family.processes);
         // The first process of a program may have had another number elsewhere.
-        let mut slices = Sums::default();
         let first = |((slice, program, op), tally)| ((slice, how.programs[program as usize], op), tally);
-        add_sums(&mut slices, gathered.slices.into_iter().map(first));
-        let mut slices: Vec<_> = slices.into_iter().collect();
+        let mut slices: Vec<_> = gathered.slices.into_iter().map(first).collect();
         slices.sort_unstable_by_key(|(key, _)| *key);
+        slices.dedup_by(|(key, tally), (before, sum): &mut ((u32, u32, Op), Tally)| {
+            let same = key == before;
+            if same {
+                sum.merge(tally);
+            }
+            same
+        });
         let evidence = Evidence {
             dictionary,
             name_table,
