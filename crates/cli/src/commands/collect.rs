@@ -82,11 +82,7 @@ fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> 
     if args.json {
         tell(&status)?;
     } else if !args.quiet {
-        let whom = match (host, args.no_host) {
-            (true, _) => format!("the host and {mode}"),
-            (false, true) => mode.clone(),
-            (false, false) => format!("{mode} (another collector samples the host)"),
-        };
+        let whom = whom(host, args.no_host, &mode);
         say(&format!("sampling {whom} every {} into {}", terminal::time(interval.as_nanos() as u64), file.display()));
     }
     let record = collector.run(&mut say);
@@ -98,6 +94,15 @@ fn collect(args: &CollectArgs, options: options::CollectOptions, run: &Path) -> 
         say(&summary(&record, &file));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a collector samples, in words.
+fn whom(host: bool, no_host: bool, mode: &str) -> String {
+    match (host, no_host) {
+        (true, _) => format!("the host and {mode}"),
+        (false, true) => mode.to_owned(),
+        (false, false) => format!("{mode} (another collector samples the host)"),
+    }
 }
 
 fn say(text: &str) {

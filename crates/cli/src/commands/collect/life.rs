@@ -161,9 +161,9 @@ pub(super) fn start_daemon(args: &CollectArgs, run: &Path) -> anyhow::Result<Exi
         let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         writeln!(
             std::io::stderr(),
-            "weft: process {} is sampling the host and {} every {} ms into {}; `weft collect --stop -o {}` ends it",
+            "weft: process {} is sampling {} every {} ms into {}; `weft collect --stop -o {}` ends it",
             status["pid"],
-            text("mode"),
+            super::whom(status["host"] == true, args.no_host, &text("mode")),
             status["interval_ms"],
             text("file"),
             run.display()
