@@ -61,6 +61,13 @@ weekly() {
     try cargo nextest run --profile weekly --cargo-profile bench $workspace --no-fail-fast
 }
 
+# pytest's memory of what failed is outside the checkout.
+python_tests() {
+    tests=$1
+    shift
+    env --chdir="$tests" PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -o cache_dir="$(realpath "$target")/pytest/$tests" "$@"
+}
+
 python() {
     tools=${WEFT_VENV:-$target/venv}/bin/python3
     try "$tools" -m unittest discover --start-directory tools/perfetto
@@ -70,7 +77,10 @@ python() {
     try "$tools" -m unittest discover --start-directory tools/oracle
     package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
     for tests in crates/python/tests compat/tests; do
-        try env --chdir="$tests" PYTHONDONTWRITEBYTECODE=1 "$package" -m pytest -p no:cacheprovider -q
+        python_tests "$tests" -q || {
+            echo "$tests: failed tests are tried once more; what passes now is FLAKY"
+            try python_tests "$tests" -v --last-failed --last-failed-no-failures none
+        }
     done
     try "$package" tools/oracle/compare.py
 }

@@ -9,7 +9,7 @@ use weftline_collect::host::HostSampler;
 use weftline_collect::process::ProcessSampler;
 use weftline_collect::raise_open_files;
 use weftline_collect::roots::Roots;
-use weftline_collect::sample::{Interval, Sink, Subject, Value};
+use weftline_collect::sample::{Facts, Interval, Sink, Subject, Value};
 
 /// Counts what it is given, so that nothing can be left out.
 #[derive(Default)]
@@ -19,12 +19,12 @@ struct Count {
 }
 
 impl Sink for Count {
-    fn counter(&mut self, _: Subject, _: &'static str, _: &str, _: Interval, values: &[(&'static str, Value<'_>)]) {
+    fn counter(&mut self, _: Subject, _: &'static str, _: &str, _: Interval, values: &[(&'static str, Value)]) {
         self.samples += 1;
         self.values += values.len() as u64;
     }
 
-    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
+    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: Facts<'_>) {}
 }
 
 fn cpu_ns() -> i64 {

@@ -128,7 +128,7 @@ impl CgroupSampler {
         let now = self.files.read(&mut self.buffer)?;
         let mut values = [("", Value::Unsigned(0)); 26];
         let mut known = 0;
-        let mut put = |name: &'static str, value: Value<'static>| {
+        let mut put = |name: &'static str, value: Value| {
             values[known] = (name, value);
             known += 1;
         };

@@ -3,7 +3,7 @@
 //! | what | from | how often |
 //! |---|---|---|
 //! | CPU time | the process's CPU clock (see `process/cpu.rs`) | every sample |
-//! | user and system time, faults, threads, sizes, state | `stat` | every sample of a process that ran, else once a second |
+//! | user and system time, faults, threads, sizes, whether it runs, is blocked or stopped | `stat` | every sample of a process that ran, else once a second |
 //! | bytes and calls | `io`; only of processes that we may trace | every sample of a process that ran |
 //! | context switches, open files, proportional set size | `task/*/status`, `fd`, `smaps_rollup` (see `process/detail.rs`) | at most once a second |
 //!
@@ -36,7 +36,7 @@ pub(crate) use cpu::CpuClock;
 use cpu::CpuTime;
 use detail::Details;
 pub use identity::Identity;
-use stat::Stat;
+use stat::{Stat, State};
 
 /// What a process has used since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -208,7 +208,7 @@ impl ProcessSampler {
             self.tell(&reading, true, at, sink);
             return Ok(());
         }
-        if stat.image != self.image {
+        if stat.image != self.image && !stat.has_ended() {
             self.image = stat.image;
             self.execs = self.execs.wrapping_add(1);
             self.identity = identity::read(&self.roots, self.identity.pid, &self.directory, &stat, self.arguments);
@@ -268,7 +268,7 @@ impl ProcessSampler {
     fn emit(&mut self, at: Interval, stat: &Stat, has_io: bool, sink: &mut dyn Sink) {
         let mut values = [("", Value::Unsigned(0)); 20];
         let mut known = 0;
-        let mut put = |name: &'static str, value: Value<'static>| {
+        let mut put = |name: &'static str, value: Value| {
             values[known] = (name, value);
             known += 1;
         };
@@ -297,7 +297,9 @@ impl ProcessSampler {
         put("rss_bytes", Value::Unsigned(stat.rss_bytes));
         put("virtual_bytes", Value::Unsigned(stat.virtual_bytes));
         put("threads", Value::Unsigned(stat.threads));
-        put("state", Value::Text(stat.state));
+        for (name, state) in [("running", State::Running), ("blocked", State::Blocked), ("stopped", State::Stopped)] {
+            put(name, Value::Unsigned(u64::from(stat.state == state)));
+        }
         sink.counter(Subject::Process(self.identity.pid), "process", "process", at, &values[..known]);
     }
 }

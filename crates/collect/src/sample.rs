@@ -16,16 +16,23 @@ impl Interval {
     }
 }
 
-/// A value of a sample.
+/// A value of a sample: always a number, since viewers refuse a counter that has a text in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'a> {
+pub enum Value {
     /// Counts, bytes, nanoseconds.
     Unsigned(u64),
     /// Differences that may be negative.
     Signed(i64),
     /// Shares and rates. One that is not finite is left out by the writer.
     Float(f64),
-    /// Names, states.
+}
+
+/// What is told of a subject once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fact<'a> {
+    /// A number.
+    Number(Value),
+    /// Names, command lines.
     Text(&'a str),
 }
 
@@ -39,7 +46,10 @@ pub enum Subject {
 }
 
 /// The content of a sample: names and values.
-pub type Values<'a> = &'a [(&'static str, Value<'a>)];
+pub type Values<'a> = &'a [(&'static str, Value)];
+
+/// The content of a metadata event: names and facts.
+pub type Facts<'a> = &'a [(&'static str, Fact<'a>)];
 
 /// Takes samples.
 pub trait Sink {
@@ -48,5 +58,5 @@ pub trait Sink {
     fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>);
 
     /// Something said once: the command line of a process, what a node is.
-    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>);
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, facts: Facts<'_>);
 }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::process::ProcessSampler;
 use crate::roots::Roots;
-use crate::sample::{Interval, Sink, Subject, Value};
+use crate::sample::{Facts, Interval, Sink, Subject, Value};
 
 /// One process over the last interval. Nothing where the kernel does not tell, or not yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -78,7 +78,7 @@ impl Sink for Taken {
         category: &'static str,
         name: &str,
         _: Interval,
-        values: &[(&'static str, Value<'_>)],
+        values: &[(&'static str, Value)],
     ) {
         if (category, name) != ("process", "process") {
             return;
@@ -95,7 +95,7 @@ impl Sink for Taken {
         }
     }
 
-    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: &[(&'static str, Value<'_>)]) {}
+    fn metadata(&mut self, _: Subject, _: &str, _: i64, _: Facts<'_>) {}
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use weftline_format::member::{self, Deflater};
 
 use crate::error::{CollectError, Result};
 use crate::own::Own;
-use crate::sample::{Interval, Sink, Subject, Value, Values};
+use crate::sample::{Fact, Facts, Interval, Sink, Subject, Value, Values};
 
 pub use recover::{Recovered, recover};
 
@@ -316,18 +316,14 @@ impl SampleWriter {
         pid
     }
 
-    fn put(&mut self, values: Values<'_>) {
-        for (key, value) in values {
-            match value {
-                Value::Unsigned(number) => self.lines.arg_u64(key, *number),
-                Value::Signed(number) => self.lines.arg_i64(key, *number),
-                // Shares and rates are measured to a few digits; the others would be two thirds of the file.
-                Value::Float(number) if number.is_finite() => self.lines.arg_f64(key, rounded(*number)),
-                Value::Float(_) => &mut self.lines,
-                Value::Text(text) => self.lines.arg_str(key, text.as_bytes()),
-            };
-        }
-        self.lines.finish();
+    fn put(&mut self, key: &str, value: Value) {
+        match value {
+            Value::Unsigned(number) => self.lines.arg_u64(key, number),
+            Value::Signed(number) => self.lines.arg_i64(key, number),
+            // Shares and rates are measured to a few digits; the others would be two thirds of the file.
+            Value::Float(number) if number.is_finite() => self.lines.arg_f64(key, rounded(number)),
+            Value::Float(_) => &mut self.lines,
+        };
     }
 }
 
@@ -335,16 +331,25 @@ impl Sink for SampleWriter {
     fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>) {
         let pid = self.name(subject);
         self.lines.counter_over(name, category, pid, pid, at.start_ns, at.end_ns.max(at.start_ns));
-        self.put(values);
+        for (key, value) in values {
+            self.put(key, *value);
+        }
+        self.lines.finish();
         self.events += 1;
         self.interval.events += 1;
         self.counts.samples += 1;
     }
 
-    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>) {
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, facts: Facts<'_>) {
         let pid = self.name(subject);
         self.lines.metadata_at(name, CATEGORY, pid, pid, at_ns);
-        self.put(values);
+        for (key, fact) in facts {
+            match fact {
+                Fact::Number(value) => self.put(key, *value),
+                Fact::Text(text) => _ = self.lines.arg_str(key, text.as_bytes()),
+            }
+        }
+        self.lines.finish();
     }
 }
 

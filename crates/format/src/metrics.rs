@@ -286,6 +286,9 @@ pub const GROUPS: &[Group] = &[
             gauge("rss_bytes", Bytes),
             gauge("virtual_bytes", Bytes),
             gauge("threads", Count),
+            gauge("running", Count),
+            gauge("blocked", Count),
+            gauge("stopped", Count),
         ],
     },
     Group {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::DeviceSampler;
 use crate::read::{Kept, growth, names, number, text};
 use crate::roots::Roots;
-use crate::sample::{Interval, Sink, Subject, Value};
+use crate::sample::{Fact, Interval, Sink, Subject, Value};
 
 const VENDOR: &str = "0x1002";
 
@@ -85,9 +85,9 @@ impl DeviceSampler for Card {
     fn sample(&mut self, at: Interval, _followed: &dyn Fn(u32) -> bool, sink: &mut dyn Sink) {
         if !self.described {
             self.described = true;
-            sink.metadata(Subject::Host, &self.name, at.end_ns, &[("model", Value::Text(&self.model))]);
+            sink.metadata(Subject::Host, &self.name, at.end_ns, &[("model", Fact::Text(&self.model))]);
         }
-        let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(8);
+        let mut values: Vec<(&'static str, Value)> = Vec::with_capacity(8);
         let mut read = |file: &Kept| {
             let bytes = file.read_record(&mut self.buffer).ok()?;
             number(bytes.trim_ascii())

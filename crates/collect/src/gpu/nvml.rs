@@ -10,7 +10,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use super::DeviceSampler;
 use crate::read::growth;
 use crate::roots::Roots;
-use crate::sample::{Interval, Sink, Subject, Value};
+use crate::sample::{Fact, Interval, Sink, Subject, Value};
 
 #[derive(Debug)]
 struct Card {
@@ -69,10 +69,10 @@ impl DeviceSampler for Library {
             let Ok(device) = self.nvml.device_by_index(card.index) else { continue };
             if !card.described {
                 card.described = true;
-                let values = [("model", Value::Text(&card.model)), ("uuid", Value::Text(&card.uuid))];
+                let values = [("model", Fact::Text(&card.model)), ("uuid", Fact::Text(&card.uuid))];
                 sink.metadata(Subject::Host, &card.name, at.end_ns, &values);
             }
-            let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(10);
+            let mut values: Vec<(&'static str, Value)> = Vec::with_capacity(10);
             if let Ok(busy) = device.utilization_rates() {
                 values.push(("busy_pct", Value::Float(f64::from(busy.gpu))));
                 values.push(("memory_busy_pct", Value::Float(f64::from(busy.memory))));
@@ -112,7 +112,7 @@ impl DeviceSampler for Library {
             pids.sort_unstable();
             pids.dedup();
             for pid in pids.into_iter().filter(|pid| followed(*pid)) {
-                let mut values: Vec<(&'static str, Value<'static>)> = Vec::with_capacity(5);
+                let mut values: Vec<(&'static str, Value)> = Vec::with_capacity(5);
                 if let Some(share) = shares.iter().find(|share| share.pid == pid) {
                     values.push(("busy_pct", Value::Float(f64::from(share.sm_util))));
                     values.push(("memory_busy_pct", Value::Float(f64::from(share.mem_util))));

@@ -118,7 +118,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-type Values = Vec<(&'static str, Value<'static>)>;
+type Values = Vec<(&'static str, Value)>;
 
 /// Adds a value; `-`, `[N/A]` and `[Not Supported]` are none.
 fn put(values: &mut Values, name: &'static str, word: &str) {

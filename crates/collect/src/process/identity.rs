@@ -12,7 +12,7 @@ use weftline_format::secrets::Arguments;
 use crate::cgroup::{Container, container_of};
 use crate::read::{Kept, keyed, lines};
 use crate::roots::Roots;
-use crate::sample::{Sink, Subject, Value};
+use crate::sample::{Fact, Sink, Subject, Value};
 
 /// Longer command lines are cut here; some programs pass megabytes.
 const LONGEST_COMMAND: usize = 32 << 10;
@@ -44,18 +44,18 @@ impl Identity {
     pub(super) fn emit(&self, at_ns: i64, sink: &mut dyn Sink) {
         let command = self.command.join(" ");
         let mut values = vec![
-            ("ppid", Value::Unsigned(u64::from(self.ppid))),
-            ("start_ticks", Value::Unsigned(self.start_ticks)),
-            ("start_ns", Value::Signed(self.start_ns)),
-            ("uid", Value::Unsigned(u64::from(self.uid))),
-            ("comm", Value::Text(&self.comm)),
-            ("command", Value::Text(&command)),
+            ("ppid", Fact::Number(Value::Unsigned(u64::from(self.ppid)))),
+            ("start_ticks", Fact::Number(Value::Unsigned(self.start_ticks))),
+            ("start_ns", Fact::Number(Value::Signed(self.start_ns))),
+            ("uid", Fact::Number(Value::Unsigned(u64::from(self.uid)))),
+            ("comm", Fact::Text(&self.comm)),
+            ("command", Fact::Text(&command)),
         ];
-        values.extend(self.exe.as_deref().map(|exe| ("exe", Value::Text(exe))));
+        values.extend(self.exe.as_deref().map(|exe| ("exe", Fact::Text(exe))));
         if let Some(container) = &self.container {
-            values.push(("runtime", Value::Text(container.runtime)));
-            values.push(("container", Value::Text(&container.id)));
-            values.extend(container.pod.as_deref().map(|pod| ("pod", Value::Text(pod))));
+            values.push(("runtime", Fact::Text(container.runtime)));
+            values.push(("container", Fact::Text(&container.id)));
+            values.extend(container.pod.as_deref().map(|pod| ("pod", Fact::Text(pod))));
         }
         sink.metadata(Subject::Process(self.pid), "process", at_ns, &values);
     }

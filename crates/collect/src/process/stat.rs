@@ -12,11 +12,12 @@ pub(super) fn tick_ns() -> u64 {
     *TICK_NS
 }
 
-/// What an exec changes: the short name, and where the arguments lie (zero for those who may not know).
+/// What an exec changes: the short name, and where the arguments begin and end (zero for those who may not know). The kernel sets the end last,
+/// after it has loaded the program: until then the command line reads as empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Image {
     comm: [u8; 16],
-    arguments: u64,
+    arguments: [u64; 2],
 }
 
 impl Image {
@@ -26,11 +27,24 @@ impl Image {
     }
 }
 
+/// What the process was doing; of its main thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// On a processor or waiting for one.
+    Running,
+    /// In a sleep that no signal ends, as for storage.
+    Blocked,
+    /// By a signal or a debugger.
+    Stopped,
+    /// It sleeps, or has ended.
+    Other,
+}
+
 /// The fields that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) image: Image,
-    pub(super) state: &'static str,
+    pub(super) state: State,
     pub(super) ppid: u32,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
@@ -40,6 +54,13 @@ pub(super) struct Stat {
     pub(super) start_ticks: u64,
     pub(super) virtual_bytes: u64,
     pub(super) rss_bytes: u64,
+}
+
+impl Stat {
+    /// Whether the process has ended: its memory is gone, and with it whatever tells one program from another.
+    pub(super) fn has_ended(&self) -> bool {
+        self.virtual_bytes == 0
+    }
 }
 
 /// Reads the line. The name may hold anything, parentheses and line ends too, so fields are counted behind the last `)`.
@@ -65,16 +86,12 @@ pub(super) fn parse(text: &[u8]) -> Option<Stat> {
     }
     let tick = tick_ns();
     Some(Stat {
-        image: Image { comm, arguments: fields[48] },
+        image: Image { comm, arguments: [fields[48], fields[49]] },
         state: match state {
-            b"R" => "running",
-            b"S" => "sleeping",
-            b"D" => "waiting",
-            b"Z" => "zombie",
-            b"T" | b"t" => "stopped",
-            b"I" => "idle",
-            b"X" | b"x" => "dead",
-            _ => "other",
+            b"R" => State::Running,
+            b"D" => State::Blocked,
+            b"T" | b"t" => State::Stopped,
+            _ => State::Other,
         },
         ppid: u32::try_from(fields[4]).unwrap_or(0),
         minor_faults: fields[10],

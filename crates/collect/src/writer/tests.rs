@@ -46,7 +46,12 @@ fn what_is_written_can_be_read() {
     let run = tempfile::tempdir().expect("a directory");
     let mut writer = writer(run.path());
     writer.introduce(Identity { pid: 7, name: "seven".into(), host: "h".into(), start: 3, ..Identity::default() });
-    writer.metadata(Subject::Host, "node", 9, &[("cores", Value::Unsigned(2)), ("odd", Value::Float(f64::NAN))]);
+    writer.metadata(
+        Subject::Host,
+        "node",
+        9,
+        &[("cores", Fact::Number(Value::Unsigned(2))), ("odd", Fact::Number(Value::Float(f64::NAN)))],
+    );
     tick(&mut writer, 1, &[Subject::Host, Subject::Process(7)]);
     let path = writer.path().to_owned();
     assert!(!path.exists(), "the file comes with its first member");
@@ -150,16 +155,10 @@ fn a_tail_that_cannot_be_written_costs_what_there_is_no_room_for() {
     tick(&mut writer, 0, &[Subject::Host]);
     // A descriptor that cannot be written stands for the full disk; the text of a round is half of what is held.
     let good = std::mem::replace(&mut writer.tail, File::open("/dev/null").expect("opened"));
-    let padding = "x".repeat(HELD_TEXT / 2);
+    let long_name = "x".repeat(HELD_TEXT / 2);
     for round in 1..6 {
         let at = Interval { start_ns: round, end_ns: round };
-        writer.counter(
-            Subject::Host,
-            "sys",
-            "cpu",
-            at,
-            &[("round", Value::Signed(round)), ("pad", Value::Text(&padding))],
-        );
+        writer.counter(Subject::Host, "sys", &long_name, at, &[("round", Value::Signed(round))]);
         writer.end_interval(0);
     }
     assert!(writer.take_trouble().is_some_and(|trouble| trouble.contains("samples stay in memory")));

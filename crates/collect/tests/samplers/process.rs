@@ -72,8 +72,8 @@ fn differences() {
         "no difference without a reading before"
     );
     assert_eq!(
-        (first.number("rss_bytes"), first.number("threads"), first.text("state")),
-        (Some(300.0 * 4096.0), Some(1.0), Some("running"))
+        (first.number("rss_bytes"), first.number("threads"), first.number("running"), first.number("blocked")),
+        (Some(300.0 * 4096.0), Some(1.0), Some(1.0), Some(0.0))
     );
     assert_eq!(memory.number("process", "detail", "pss_bytes"), Some(300.0 * 1024.0));
 
@@ -158,4 +158,61 @@ fn little_may_be_read() {
         (Some(0.0), None, Some(1.0))
     );
     assert_eq!(sampler.identity().container, None);
+}
+
+/// `stat` with the given state, size, and place of the arguments.
+fn stat_of(state: char, virtual_bytes: u64, arguments: (u64, u64)) -> String {
+    let between: String = (25..=47).map(|field| format!(" {field}")).collect();
+    let (begin, end) = arguments;
+    format!(
+        "4711 (x) {state} 12 1 1 0 -1 0 100 0 7 0 1 1 0 0 20 0 1 0 999 {virtual_bytes} 300{between} {begin} {end} 50 51 0\n"
+    )
+}
+
+#[test]
+fn states_are_numbers() {
+    let stub = stub();
+    let mut sampler = ProcessSampler::open(&stub.roots(), 4711).expect("a process");
+    let mut memory = Memory::default();
+    for (number, (state, expected)) in
+        [('R', [1.0, 0.0, 0.0]), ('D', [0.0, 1.0, 0.0]), ('t', [0.0, 0.0, 1.0]), ('S', [0.0; 3])]
+            .into_iter()
+            .enumerate()
+    {
+        stub.put("proc/4711/stat", stat_of(state, 4096, (48, 49)));
+        sampler.sample(second(number as i64 + 1), &mut memory).expect("sampled");
+        let found = ["running", "blocked", "stopped"].map(|value| memory.number("process", "process", value));
+        assert_eq!(found, expected.map(Some), "{state}");
+    }
+}
+
+/// A zombie has neither memory nor a command line. It is who it was.
+#[test]
+fn an_end_is_no_exec() {
+    let stub = stub();
+    stub.put("proc/4711/stat", stat_of('S', 4096, (1000, 1011)));
+    let mut sampler = ProcessSampler::open(&stub.roots(), 4711).expect("a process");
+    let mut memory = Memory::default();
+    sampler.sample(second(1), &mut memory).expect("sampled");
+    stub.put("proc/4711/stat", stat_of('Z', 0, (0, 0)));
+    stub.put("proc/4711/cmdline", "");
+    sampler.sample_last(second(2), &mut memory).expect("sampled");
+    assert_eq!((sampler.execs(), memory.metadata.len()), (0, 0), "{:?}", memory.metadata);
+    assert_eq!(sampler.identity().command, ["/bin/a b", "--x="]);
+}
+
+/// While a program is being loaded, its arguments have a begin and no end yet, and its command line is empty.
+#[test]
+fn a_command_line_that_came_late() {
+    let stub = stub();
+    stub.put("proc/4711/stat", stat_of('R', 4096, (1000, 0)));
+    stub.put("proc/4711/cmdline", "");
+    let mut sampler = ProcessSampler::open(&stub.roots(), 4711).expect("a process");
+    assert!(sampler.identity().command.is_empty());
+    stub.put("proc/4711/stat", stat_of('R', 4096, (1000, 1011)));
+    stub.put("proc/4711/cmdline", "/bin/a b\0--x=\0");
+    let mut memory = Memory::default();
+    sampler.sample(second(1), &mut memory).expect("sampled");
+    assert_eq!(sampler.identity().command, ["/bin/a b", "--x="]);
+    assert_eq!(memory.metadata.iter().filter(|told| told.text("command") == Some("/bin/a b --x=")).count(), 1);
 }

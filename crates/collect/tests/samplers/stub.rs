@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weftline_collect::roots::Roots;
-use weftline_collect::sample::{Interval, Sink, Subject, Value, Values};
+use weftline_collect::sample::{Fact, Facts, Interval, Sink, Subject, Value, Values};
 
 /// One second; the first ends at second one.
 pub(crate) fn second(number: i64) -> Interval {
@@ -71,12 +71,12 @@ pub(crate) struct Memory {
     pub(crate) metadata: Vec<Sample>,
 }
 
-fn kept(values: Values<'_>) -> Vec<(String, Kept)> {
-    let own = |value: &Value<'_>| match value {
-        Value::Unsigned(value) => Kept::Number(*value as f64),
-        Value::Signed(value) => Kept::Number(*value as f64),
-        Value::Float(value) => Kept::Number(*value),
-        Value::Text(value) => Kept::Text((*value).to_owned()),
+fn kept(values: Facts<'_>) -> Vec<(String, Kept)> {
+    let own = |value: &Fact<'_>| match value {
+        Fact::Number(Value::Unsigned(value)) => Kept::Number(*value as f64),
+        Fact::Number(Value::Signed(value)) => Kept::Number(*value as f64),
+        Fact::Number(Value::Float(value)) => Kept::Number(*value),
+        Fact::Text(value) => Kept::Text((*value).to_owned()),
     };
     let values: Vec<(String, Kept)> = values.iter().map(|(name, value)| ((*name).to_owned(), own(value))).collect();
     for (place, (name, value)) in values.iter().enumerate() {
@@ -91,26 +91,19 @@ fn kept(values: Values<'_>) -> Vec<(String, Kept)> {
 
 impl Sink for Memory {
     fn counter(&mut self, subject: Subject, category: &'static str, name: &str, at: Interval, values: Values<'_>) {
-        let values = kept(values);
+        let values: Vec<_> = values.iter().map(|(key, value)| (*key, Fact::Number(*value))).collect();
+        let values = kept(&values);
         let group = weftline_format::metrics::group(category, name);
-        for (key, value) in &values {
-            if let Kept::Number(_) = value {
-                let known = group.and_then(|group| group.metric(key, true));
-                assert!(known.is_some(), "{category} {name} {key} has no unit in weftline_format::metrics");
-            }
+        for (key, _) in &values {
+            let known = group.and_then(|group| group.metric(key, true));
+            assert!(known.is_some(), "{category} {name} {key} has no unit in weftline_format::metrics");
         }
         self.counters.push(Sample { subject, category: category.to_owned(), name: name.to_owned(), at, values });
     }
 
-    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, values: Values<'_>) {
+    fn metadata(&mut self, subject: Subject, name: &str, at_ns: i64, facts: Facts<'_>) {
         let at = Interval { start_ns: at_ns, end_ns: at_ns };
-        self.metadata.push(Sample {
-            subject,
-            category: String::new(),
-            name: name.to_owned(),
-            at,
-            values: kept(values),
-        });
+        self.metadata.push(Sample { subject, category: String::new(), name: name.to_owned(), at, values: kept(facts) });
     }
 }
 

@@ -1,7 +1,8 @@
 //! Perfetto's own engine shows every event and complains about nothing.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weftline_testkit::product::workspace;
@@ -34,19 +35,34 @@ fn every_event_is_shown() {
         shows_everything(&Case::program(program).check());
     }
     shows_everything(&Case::program("vfork_child").args(["exec"]).check());
+    samples();
     the_kernels_requests();
+}
+
+/// Traces a script with an option of `weft run`; the run, and what was said.
+fn traced(option: &[&str], script: &str, scratch: &Scratch) -> (PathBuf, String) {
+    let run = scratch.join("run");
+    let words = ["run", "-q"].iter().chain(option).map(OsString::from);
+    let words = words.chain(["-o".into(), run.clone().into(), "--".into(), "sh".into(), "-c".into(), script.into()]);
+    let outcome = weft(words, scratch);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.status, 0, "{said}");
+    (run, said)
+}
+
+/// Samples of the host and of processes, some of which end: each value of a counter is a number, or the viewer drops the event.
+fn samples() {
+    let scratch = Scratch::new("perfetto-samples");
+    let (run, _) = traced(&["--sample", "20ms"], "sleep 0.1; sleep 0.1 & sleep 0.2; wait", &scratch);
+    shows_all_of(&run, &scratch);
 }
 
 /// Requests of a disk that one thread has under way at once, and goes on meanwhile.
 fn the_kernels_requests() {
     let scratch = Scratch::new("perfetto-kernel");
-    let (run, work) = (scratch.join("run"), scratch.dir("work"));
+    let work = scratch.dir("work");
     let script = "dd if=/dev/zero of=big bs=1M count=48 conv=fsync && dd if=big of=/dev/null bs=1M iflag=direct";
-    let words = ["run", "-q", "--kernel", "-o"].map(std::ffi::OsString::from).into_iter();
-    let words = words.chain([run.clone().into(), "--".into(), "sh".into(), "-c".into()]);
-    let outcome = weft(words.chain([format!("cd {} && {script}", work.display()).into()]), &scratch);
-    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    assert_eq!(outcome.status, 0, "{said}");
+    let (run, said) = traced(&["--kernel"], &format!("cd {} && {script}", work.display()), &scratch);
     // A machine that lets nobody look has no such file.
     let files = fs::read_dir(&run).expect("a run").flatten().map(|entry| entry.path());
     match files.filter(|path| path.to_string_lossy().ends_with(".kernel.pfw.gz")).collect::<Vec<_>>().as_slice() {
