@@ -1,0 +1,4 @@
+//! The readers, one module per format.
+
+pub mod nginx;
+mod time;

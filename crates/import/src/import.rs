@@ -1,0 +1,239 @@
+//! What was named → a run: two passes over the files, the first for facts about all, the second for events.
+
+use std::fs;
+use std::hash::Hasher as _;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use twox_hash::XxHash64;
+use weftline_format::files;
+use weftline_format::manifest::utc;
+use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest};
+
+use crate::input::{Head, Input, file_name};
+use crate::record::ImportRecord;
+use crate::registry::{self, Confidence, Format};
+use crate::sink::RunSink;
+use crate::survey::Survey;
+use crate::walk::{Limits, walk};
+use crate::{ImportError, Result};
+
+/// How an import is done.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The format of every file; found from content otherwise.
+    pub kind: Option<String>,
+    /// `--tz`: seconds that local time is ahead of UTC.
+    pub zone_seconds: Option<i32>,
+    /// `--align SOURCE=+1.25s`: what is added to the times of files whose name contains the text.
+    pub align: Vec<(String, i64)>,
+    /// The host that files belong to which name none.
+    pub host: String,
+    /// Keeps what was written when a file turns out to be damaged.
+    pub keep_partial: bool,
+    /// The version that the run's manifest tells.
+    pub tool_version: String,
+    /// Limits for archives.
+    pub limits: Limits,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// A new run directory.
+    New(&'a Path),
+    /// A run that is there.
+    Into(&'a Path),
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Imported {
+    /// The run.
+    pub run: PathBuf,
+    /// What was imported.
+    pub record: ImportRecord,
+    /// Whether the run had the same bytes already, and nothing was added.
+    pub known: bool,
+    /// Why the last file was not read to its end (`--keep-partial`).
+    pub damage: Option<ImportError>,
+}
+
+/// What the first pass found.
+struct Plan {
+    survey: Survey,
+    mark: String,
+    unknown: Vec<String>,
+    sources: usize,
+}
+
+/// Imports files, folders and archives.
+pub fn import(named: &[PathBuf], target: Target<'_>, options: &Options) -> Result<Imported> {
+    let forced = options.kind.as_deref().map(registry::by_kind).transpose()?;
+    let run = match target {
+        Target::New(run) | Target::Into(run) => run.to_owned(),
+    };
+    if let Target::New(run) = target
+        && fs::symlink_metadata(run).is_ok()
+    {
+        return Err(ImportError::Exists { path: run.to_owned() });
+    }
+    let plan = survey(named, forced, options)?;
+    let record = ImportRecord { mark: plan.mark.clone(), unknown: plan.unknown.clone(), ..ImportRecord::default() };
+    if let Target::Into(run) = target {
+        // A run, and the caller's: the manifest says so, and files are made in it.
+        RunManifest::read(run)?;
+        if record.path(run).exists() {
+            return Ok(Imported { run: run.to_owned(), record, known: true, damage: None });
+        }
+    }
+    let staging = staging(&run, &plan.mark)?;
+    let written = write(named, forced, options, &plan, &staging, record);
+    let done = written.and_then(|(record, damage)| {
+        if record.events() == 0 {
+            let why = match &damage {
+                Some(damage) => damage.to_string(),
+                None => "it holds no event".to_owned(),
+            };
+            return Err(ImportError::Empty { path: named.first().cloned().unwrap_or_default(), why });
+        }
+        match target {
+            Target::New(run) => publish_new(&staging, run, named, options, &record)?,
+            Target::Into(run) => publish_into(&staging, run, &record)?,
+        }
+        Ok(Imported { run: run.clone(), record, known: false, damage })
+    });
+    if done.is_err() || matches!(target, Target::Into(_)) {
+        discard(&staging);
+    }
+    done
+}
+
+/// The format of a file, if it has one.
+fn format_of(name: &str, head: &[u8], forced: Option<&'static Format>) -> Option<&'static Format> {
+    if forced.is_some() {
+        return forced;
+    }
+    let (format, sure) = registry::detect(&Head { name: file_name(name), bytes: head })?;
+    (sure > Confidence::Possible).then_some(format)
+}
+
+fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options) -> Result<Plan> {
+    let mut survey = Survey { zone_seconds: options.zone_seconds, ..Survey::default() };
+    let mut mark = XxHash64::with_seed(0);
+    let (mut unknown, mut sources) = (Vec::new(), 0);
+    for path in named {
+        walk(path, options.limits, &mut |found, reader| {
+            let Some(format) = format_of(found.name, found.head, forced) else {
+                unknown.push(found.name.to_owned());
+                return Ok(());
+            };
+            sources += 1;
+            mark.write(format.kind.as_bytes());
+            let mut marked = Marked { reader, mark: &mut mark };
+            if let Some(look) = format.survey {
+                look(&mut Input::new(found.name, &mut marked), &mut survey)?;
+            }
+            let io = |source| ImportError::Io { name: found.name.to_owned(), source };
+            std::io::copy(&mut marked, &mut std::io::sink()).map_err(io)?;
+            Ok(())
+        })?;
+    }
+    if sources == 0 {
+        return Err(ImportError::Unknown { path: named.first().cloned().unwrap_or_default() });
+    }
+    Ok(Plan { survey, mark: format!("{:016x}", mark.finish()), unknown, sources })
+}
+
+/// Adds what is read to a mark.
+struct Marked<'a> {
+    reader: &'a mut dyn Read,
+    mark: &'a mut XxHash64,
+}
+
+impl Read for Marked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.mark.write(&buffer[..read]);
+        Ok(read)
+    }
+}
+
+fn write(
+    named: &[PathBuf],
+    forced: Option<&'static Format>,
+    options: &Options,
+    plan: &Plan,
+    staging: &Path,
+    mut record: ImportRecord,
+) -> Result<(ImportRecord, Option<ImportError>)> {
+    let mut damage = None;
+    for path in named {
+        let walked = walk(path, options.limits, &mut |found, reader| {
+            let Some(format) = format_of(found.name, found.head, forced) else { return Ok(()) };
+            let number = record.sources.len();
+            let stem = match plan.sources {
+                1 => format!("{}-{}", format.kind, plan.mark),
+                _ => format!("{}-{}-{number:03}", format.kind, plan.mark),
+            };
+            let align = options.align.iter().find(|(source, _)| found.name.contains(source.as_str()));
+            let align = align.map(|(source, by_ns)| (*by_ns, format!("--align {source}")));
+            let mut sink = RunSink::new(staging.to_owned(), stem, &options.host, found.name, format.kind, align);
+            let read = (format.read)(&mut Input::new(found.name, reader), &plan.survey, &mut sink);
+            record.sources.push(sink.finish()?);
+            read
+        });
+        match walked {
+            Err(error) if options.keep_partial => damage = Some(error),
+            walked => walked?,
+        }
+    }
+    record.notes.clone_from(&plan.survey.notes);
+    Ok((record, damage))
+}
+
+/// A directory of our own beside the run, or within it.
+fn staging(run: &Path, mark: &str) -> Result<PathBuf> {
+    let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parent = match run.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let path = parent.join(format!(".{name}.import-{mark}-{}", std::process::id()));
+    fs::create_dir_all(parent).map_err(ImportError::io(parent))?;
+    files::directory(&path).map_err(ImportError::io(&path))?;
+    Ok(path)
+}
+
+/// Removes a directory that [`staging`] made, with the files that this module makes in it.
+fn discard(staging: &Path) {
+    let known = |name: &str| name.ends_with(".pfw.gz") || name.ends_with(".import") || name == RUN_FILE;
+    for directory in [&staging.join(RECORD_DIR), staging] {
+        // What cannot be removed has a name that says what it is.
+        let _ = files::remove_known(directory, known);
+    }
+}
+
+fn publish_new(staging: &Path, run: &Path, named: &[PathBuf], options: &Options, record: &ImportRecord) -> Result<()> {
+    record.write(staging)?;
+    let name = named.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy().into_owned();
+    let manifest = RunManifest {
+        id: format!("import-{}", record.mark),
+        name,
+        created: utc::rfc3339(0),
+        host: options.host.clone(),
+        node: options.host.clone(),
+        tool_version: options.tool_version.clone(),
+        ..RunManifest::default()
+    };
+    manifest.create(staging)?;
+    fs::rename(staging, run).map_err(ImportError::io(run))
+}
+
+fn publish_into(staging: &Path, run: &Path, record: &ImportRecord) -> Result<()> {
+    for name in record.sources.iter().flat_map(|source| &source.files) {
+        let to = run.join(name);
+        fs::rename(staging.join(name), &to).map_err(ImportError::io(&to))?;
+    }
+    record.write(run)
+}
