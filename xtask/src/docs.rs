@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::{header, repo};
 
 /// Each is `weft docs NAME` and `docs/NAME.md`.
-const GENERATED: [&str; 5] = ["hooks", "env", "cli", "findings", "masking"];
+const GENERATED: [&str; 6] = ["hooks", "env", "cli", "findings", "formats", "masking"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy            check the rules of ARCHITECTURE.md
-       cargo xtask docs            write docs/hooks.md, docs/env.md, docs/cli.md, docs/masking.md, crates/capi/include/weft.h
+       cargo xtask docs            write docs/hooks.md, docs/env.md, docs/cli.md, docs/formats.md, docs/masking.md, crates/capi/include/weft.h
        cargo xtask docs --check    compare them with what the release build prints";
 
 fn main() -> ExitCode {

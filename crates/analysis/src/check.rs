@@ -10,6 +10,7 @@ use weftline_format::Phase;
 use weftline_format::damage::What;
 use weftline_format::manifest::{State, SupervisorRecord};
 use weftline_format::reader;
+use weftline_import::record::ImportRecord;
 use weftline_index::{Result, run, rundir};
 
 use crate::coverage::{self, Ledger, RunTotals, without_events};
@@ -86,15 +87,15 @@ pub struct Check {
 /// Of a run directory. `not_taken_in`: what whoever recovered it before could not take in.
 pub fn of_run(run: &Path, not_taken_in: Vec<String>) -> Result<Check> {
     let (records, errors) = SupervisorRecord::read_all(run);
-    let mut check = judge(&rundir::traces_in(run)?, &records);
+    let imports = ImportRecord::read_all(run);
+    let mut check = judge(&rundir::traces_in(run)?, &records, &imports);
     if check.is_empty() && !check.open && !records.is_empty() {
         check.empty = Some(without_events(run));
         check.complete = false;
     }
     check.complete &= not_taken_in.is_empty();
     check.not_taken_in = not_taken_in;
-    let unrecorded = records
-        .is_empty()
+    let unrecorded = (records.is_empty() && imports.is_empty())
         .then(|| "no supervisor record: the run is still in progress, or was started on another host".to_owned());
     for what in errors.iter().map(ToString::to_string).chain(unrecorded) {
         check.complete = false;
@@ -106,7 +107,7 @@ pub fn of_run(run: &Path, not_taken_in: Vec<String>) -> Result<Check> {
 
 /// Of trace files of any kind.
 pub fn of_files(files: &[PathBuf]) -> Check {
-    let mut check = judge(files, &[]);
+    let mut check = judge(files, &[], &[]);
     if check.is_empty() {
         let place = files.first().and_then(|first| first.parent()).unwrap_or(Path::new("."));
         check.empty = Some(run::no_events(place, files).to_string());
@@ -121,7 +122,7 @@ impl Check {
     }
 }
 
-fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> Check {
+fn judge(files: &[PathBuf], records: &[SupervisorRecord], imports: &[ImportRecord]) -> Check {
     let totals = RunTotals::of(records);
     let pruned = totals.dropped_members > 0;
     let files: Vec<FileCheck> = files.iter().map(|path| check_file(path, pruned)).collect();
@@ -134,7 +135,9 @@ fn judge(files: &[PathBuf], records: &[SupervisorRecord]) -> Check {
     for (reason, count) in records.iter().filter_map(|record| record.kernel.as_ref()).flat_map(|kernel| &kernel.lost) {
         *kernel_lost.entry(reason.clone()).or_default() += count;
     }
-    let expected = (!records.is_empty()).then(|| totals.events.saturating_sub(totals.dropped_events));
+    let told = !records.is_empty() || !imports.is_empty();
+    let imported = imports.iter().map(ImportRecord::written).sum::<u64>();
+    let expected = told.then(|| totals.events.saturating_sub(totals.dropped_events).saturating_add(imported));
     let damaged = files.iter().any(|file| !file.damage.is_empty());
     let open = records.iter().any(|record| record.state == State::Open);
     Check {

@@ -2,6 +2,7 @@
 #![allow(rustdoc::invalid_html_tags, reason = "comments on arguments are the help text, which is no Markdown")]
 
 mod collect;
+mod import;
 mod list;
 mod report;
 mod run;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use weftline_query::QueryArgs;
 
 pub(crate) use collect::{CollectArgs, parse_interval};
+pub(crate) use import::ImportArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{OnFull, RunArgs};
@@ -56,6 +58,11 @@ pub(crate) enum Command {
     /// Records CPU, memory, disks, network and GPUs as counters beside the trace. `weft run` samples its own program without this command.
     #[command(after_help = collect::EXAMPLES)]
     Collect(CollectArgs),
+    /// Turn traces and logs of other tools into a run
+    ///
+    /// The format of each file is found from its content. Reading commands do this by themselves: `weft report access.log` needs no import.
+    #[command(after_help = import::EXAMPLES)]
+    Import(ImportArgs),
     /// List runs with command, exit status and top finding
     #[command(after_help = list::EXAMPLES)]
     List(ListArgs),
@@ -185,6 +192,8 @@ pub(crate) enum Document {
     Masking,
     /// Rules and thresholds of findings
     Findings,
+    /// Formats that are imported
+    Formats,
 }
 
 #[derive(Debug, Args)]

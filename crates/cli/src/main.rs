@@ -11,6 +11,7 @@ mod args;
 mod bar;
 mod commands;
 mod defaults;
+mod imports;
 mod kernel;
 mod library;
 mod memory;

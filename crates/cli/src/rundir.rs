@@ -211,6 +211,7 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
     match given {
         [] => newest().map(Source::Run),
         [one] if is_run(one) => Ok(Source::Run(one.clone())),
+        [one] if let Some(run) = weftline_index::input::imported(one)? => Ok(Source::Run(run)),
         // The same files that a report of it would be made of.
         named => match weftline_index::input::resolve(named, &[]) {
             Ok(sets) => {

@@ -65,6 +65,18 @@ pub enum Shape {
     Metadata,
 }
 
+impl Shape {
+    /// The end of what lasted.
+    pub fn end_ns(self) -> Option<i64> {
+        match self {
+            Shape::Span { end_ns } | Shape::Async { end_ns } | Shape::Counter { end_ns } | Shape::Total { end_ns } => {
+                Some(end_ns)
+            }
+            Shape::Instant | Shape::Metadata => None,
+        }
+    }
+}
+
 /// The value of an argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arg<'a> {

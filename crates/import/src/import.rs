@@ -3,6 +3,7 @@
 use std::fs;
 use std::hash::Hasher as _;
 use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash64;
@@ -123,7 +124,7 @@ fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options)
     let mut mark = XxHash64::with_seed(0);
     let (mut unknown, mut sources) = (Vec::new(), 0);
     for path in named {
-        walk(path, options.limits, &mut |found, reader| {
+        let walked = walk(path, options.limits, &mut |found, reader| {
             let Some(format) = format_of(found.name, found.head, forced) else {
                 unknown.push(found.name.to_owned());
                 return Ok(());
@@ -137,7 +138,12 @@ fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options)
             let io = |source| ImportError::Io { name: found.name.to_owned(), source };
             std::io::copy(&mut marked, &mut std::io::sink()).map_err(io)?;
             Ok(())
-        })?;
+        });
+        match walked {
+            // The second pass meets the same damage, and tells it.
+            Err(_) if options.keep_partial && sources > 0 => {}
+            walked => walked?,
+        }
     }
     if sources == 0 {
         return Err(ImportError::Unknown { path: named.first().cloned().unwrap_or_default() });
@@ -201,7 +207,9 @@ fn staging(run: &Path, mark: &str) -> Result<PathBuf> {
     };
     let path = parent.join(format!(".{name}.import-{mark}-{}", std::process::id()));
     fs::create_dir_all(parent).map_err(ImportError::io(parent))?;
-    files::directory(&path).map_err(ImportError::io(&path))?;
+    // As private as the run: files take after their directory.
+    let mode = fs::metadata(run).map_or(0o700, |data| data.mode() & 0o777);
+    fs::DirBuilder::new().mode(mode).create(&path).map_err(ImportError::io(&path))?;
     Ok(path)
 }
 
@@ -216,11 +224,14 @@ fn discard(staging: &Path) {
 
 fn publish_new(staging: &Path, run: &Path, named: &[PathBuf], options: &Options, record: &ImportRecord) -> Result<()> {
     record.write(staging)?;
+    let began = record.sources.iter().filter(|source| source.events > 0).map(|source| source.first_ns).min();
+    let began_ns = began.unwrap_or(0);
     let name = named.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy().into_owned();
     let manifest = RunManifest {
         id: format!("import-{}", record.mark),
         name,
-        created: utc::rfc3339(0),
+        created: utc::rfc3339(began_ns),
+        created_ns: began_ns,
         host: options.host.clone(),
         node: options.host.clone(),
         tool_version: options.tool_version.clone(),

@@ -168,9 +168,13 @@ impl Read for Input<'_> {
     }
 }
 
-/// The part of a name behind its last `/` or `!`.
+/// The part of a name behind its last `/` or `!`, without the endings of packed files.
 pub fn file_name(name: &str) -> &str {
-    name.rsplit(['/', '!']).next().unwrap_or(name)
+    let mut name = name.rsplit(['/', '!']).next().unwrap_or(name);
+    while let Some(bare) = [".gz", ".xz", ".zst", ".bz2"].iter().find_map(|end| name.strip_suffix(end)) {
+        name = bare;
+    }
+    name
 }
 
 #[cfg(test)]
@@ -179,7 +183,7 @@ mod tests {
 
     fn check(text: &[u8], expected: &[(&[u8], u64, bool)]) {
         let mut reader = text;
-        let mut input = Input::new("a.tar!x/y.log", &mut reader);
+        let mut input = Input::new("a.tar!x/y.log.gz", &mut reader);
         assert_eq!(input.file_name(), "y.log");
         let (mut line, mut found) = (Vec::new(), Vec::new());
         while let Some(about) = input.next_line(&mut line).expect("memory") {

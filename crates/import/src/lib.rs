@@ -10,6 +10,7 @@
 //! | [`clock`] | clocks of sources, and their maps to UTC |
 //! | [`event`] | what readers give: processes and events, borrowed |
 //! | [`sink`] | where it goes: trace files of a run, with what was skipped |
+//! | [`resolve`] | any foreign file or folder as a run in the cache directory, for verbs that read |
 //! | [`record`] | what an import leaves in its run for `weft info` |
 //!
 //! A reader sees its input twice: once to tell what concerns other files too (`survey`: how a clock runs, who a process is, in which
@@ -25,6 +26,7 @@ pub mod import;
 pub mod input;
 pub mod record;
 pub mod registry;
+pub mod resolve;
 pub mod sink;
 pub mod survey;
 pub mod walk;

@@ -40,6 +40,12 @@ pub struct SourceRecord {
     pub files: Vec<String>,
     /// Events that came of it.
     pub events: u64,
+    /// Events of the trace files, metadata not counted: one that crosses others is written as two.
+    pub written: u64,
+    /// When the first of them began, and the last one ended; ns since the epoch.
+    pub first_ns: i64,
+    /// See `first_ns`.
+    pub last_ns: i64,
     /// What was left out: how often, and where first.
     pub skipped: BTreeMap<String, Skipped>,
     /// Its clock; none where it has no times.
@@ -83,7 +89,12 @@ impl ImportRecord {
         texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
     }
 
-    /// Events of all its files.
+    /// Events of its trace files.
+    pub fn written(&self) -> u64 {
+        self.sources.iter().map(|source| source.written).sum()
+    }
+
+    /// Events of all its sources.
     pub fn events(&self) -> u64 {
         self.sources.iter().map(|source| source.events).sum()
     }

@@ -148,6 +148,9 @@ impl Sink for RunSink {
 
     fn event(&mut self, event: &Event<'_>) -> Result<()> {
         let number = self.record.events;
+        let end_ns = event.shape.end_ns().unwrap_or(event.start_ns);
+        let begun = if number == 0 { (i64::MAX, i64::MIN) } else { (self.record.first_ns, self.record.last_ns) };
+        (self.record.first_ns, self.record.last_ns) = (begun.0.min(event.start_ns), begun.1.max(end_ns));
         let output = self.output()?;
         output.write(event, number);
         let full = output.lines.len() >= MEMBER_TEXT;
@@ -157,6 +160,11 @@ impl Sink for RunSink {
             output.close(&mut self.deflater)?;
         }
         self.record.events += 1;
+        self.record.written += match event.shape {
+            Shape::Metadata => 0,
+            Shape::Async { .. } => 2,
+            _ => 1,
+        };
         Ok(())
     }
 
@@ -305,19 +313,19 @@ impl Sink for Memory {
     }
 
     fn event(&mut self, event: &Event<'_>) -> Result<()> {
-        let (shape, end_ns) = match event.shape {
-            Shape::Span { end_ns } => ("span", Some(end_ns)),
-            Shape::Async { end_ns } => ("async", Some(end_ns)),
-            Shape::Instant => ("instant", None),
-            Shape::Counter { end_ns } => ("counter", Some(end_ns)),
-            Shape::Total { end_ns } => ("total", Some(end_ns)),
-            Shape::Metadata => ("metadata", None),
+        let shape = match event.shape {
+            Shape::Span { .. } => "span",
+            Shape::Async { .. } => "async",
+            Shape::Instant => "instant",
+            Shape::Counter { .. } => "counter",
+            Shape::Total { .. } => "total",
+            Shape::Metadata => "metadata",
         };
         let mut text = format!("{shape} {} {} {}/{} {}", event.name, event.cat, event.pid, event.tid, event.start_ns);
         if !self.at.is_empty() {
             text = format!("{}|{text}", self.at);
         }
-        if let Some(end_ns) = end_ns {
+        if let Some(end_ns) = event.shape.end_ns() {
             text += &format!("..{end_ns}");
         }
         for (key, arg) in event.args {

@@ -32,7 +32,7 @@ impl Default for Limits {
 /// A file that was found.
 #[derive(Debug)]
 pub struct Found<'a> {
-    /// Its path; within an archive the path there behind a `!`.
+    /// Its path, with the endings of packed files; within an archive the path there behind a `!`.
     pub name: &'a str,
     /// Its first bytes, unpacked.
     pub head: &'a [u8],
@@ -100,7 +100,9 @@ impl Walker<'_, '_> {
     fn stream(&mut self, name: &str, reader: &mut dyn Read, depth: u32, packed: bool) -> Result<()> {
         let mut head = Vec::with_capacity(HEAD);
         let mut limited = Counted { reader, left: packed.then(|| self.bytes.clone()) };
-        (&mut limited).take(HEAD as u64).read_to_end(&mut head).map_err(failed(name, self.limits))?;
+        // What is damaged soon after its beginning still has one.
+        let broken = (&mut limited).take(HEAD as u64).read_to_end(&mut head).err();
+        let limited = Broken(broken).chain(limited);
         let kind = kind_of(&head);
         if let Some(Packing::Tar | Packing::Zip) = kind
             && depth >= self.limits.depth
@@ -114,26 +116,22 @@ impl Walker<'_, '_> {
             return (self.each)(&Found { name, head: &head }, &mut whole).map_err(|error| explained(error, limits));
         };
         let mut whole = Cursor::new(&head).chain(limited);
-        let bare = |endings: &[&str]| {
-            let bare = endings.iter().find_map(|end| name.strip_suffix(end));
-            bare.unwrap_or(name).to_owned()
-        };
         match kind {
             Packing::Gzip => {
                 let mut unpacked = flate2::read::MultiGzDecoder::new(&mut whole);
-                self.stream(&bare(&[".gz", ".tgz"]), &mut unpacked, depth, true)
+                self.stream(name, &mut unpacked, depth, true)
             }
             Packing::Xz => {
                 let mut unpacked = liblzma::read::XzDecoder::new_multi_decoder(&mut whole);
-                self.stream(&bare(&[".xz", ".txz"]), &mut unpacked, depth, true)
+                self.stream(name, &mut unpacked, depth, true)
             }
             Packing::Bzip2 => {
                 let mut unpacked = bzip2::read::MultiBzDecoder::new(&mut whole);
-                self.stream(&bare(&[".bz2"]), &mut unpacked, depth, true)
+                self.stream(name, &mut unpacked, depth, true)
             }
             Packing::Zstd => {
                 let mut unpacked = zstd::Decoder::new(&mut whole).map_err(failed(name, self.limits))?;
-                self.stream(&bare(&[".zst"]), &mut unpacked, depth, true)
+                self.stream(name, &mut unpacked, depth, true)
             }
             Packing::Tar => self.tar(name, &mut whole, depth),
             Packing::Zip => self.zip(name, &mut whole, depth),
@@ -173,7 +171,7 @@ impl Walker<'_, '_> {
 }
 
 /// Files that systems add to archives: `._x` of macOS, `.DS_Store`.
-fn is_hidden(path: &str) -> bool {
+pub(crate) fn is_hidden(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with('.')) || path.starts_with("__MACOSX/")
 }
 
@@ -219,6 +217,15 @@ impl Read for Counted<'_> {
             left.set(left.get().checked_sub(read as u64).ok_or_else(|| io::Error::other(TooMuch))?);
         }
         Ok(read)
+    }
+}
+
+/// Gives an error once, and then nothing.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 
@@ -331,17 +338,17 @@ mod tests {
     fn packed_files_and_archives() {
         let text: &[u8] = b"one\ntwo\n";
         check(text, &[("/a.tar.gz", text)]);
-        check(&gzip(text), &[("/a.tar", text)]);
-        check(&[gzip(b"one\n"), gzip(b"two\n")].concat(), &[("/a.tar", text)]);
+        check(&gzip(text), &[("/a.tar.gz", text)]);
+        check(&[gzip(b"one\n"), gzip(b"two\n")].concat(), &[("/a.tar.gz", text)]);
         check(&xz(text), &[("/a.tar.gz", text)]);
         check(&bzip2(text), &[("/a.tar.gz", text)]);
         check(&zstd::encode_all(text, 1).expect("memory"), &[("/a.tar.gz", text)]);
         let files: [(&str, &[u8]); 2] = [("d/x.log", text), ("y", b"")];
-        let inside: [(&str, &[u8]); 2] = [("/a.tar!d/x.log", text), ("/a.tar!y", b"")];
+        let inside: [(&str, &[u8]); 2] = [("/a.tar.gz!d/x.log", text), ("/a.tar.gz!y", b"")];
         check(&gzip(&tar_of(&files)), &inside);
         check(&zip_of(&files), &[("/a.tar.gz!d/x.log", text), ("/a.tar.gz!y", b"")]);
         let nested = tar_of(&[("in.zip", &zip_of(&[("z", text)])), ("._in.zip", b"of macOS"), ("p.xz", &xz(text))]);
-        check(&nested, &[("/a.tar.gz!in.zip!z", text), ("/a.tar.gz!p", text)]);
+        check(&nested, &[("/a.tar.gz!in.zip!z", text), ("/a.tar.gz!p.xz", text)]);
     }
 
     #[test]

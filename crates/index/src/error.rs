@@ -33,6 +33,9 @@ pub enum IndexError {
         /// What was found in its place.
         why: String,
     },
+    /// A foreign file that could not be turned into a run.
+    #[error(transparent)]
+    Import(#[from] weftline_import::ImportError),
     /// A group that the manifest does not have.
     #[error("{}: no group {name:?}; there are {}", manifest.display(), known.join(", "))]
     NoGroup {

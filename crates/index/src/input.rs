@@ -75,10 +75,12 @@ pub fn cache_directory() -> Option<PathBuf> {
 /// Finds the trace files of what was named: directories, files, globs. `groups`: only these of a directory with a `manifest.json`.
 ///
 /// The one place where a path becomes a run: the command, SQL and Python open runs through [`Run::open`](crate::Run::open), which asks here first. What
-/// the index does not read by itself is to be turned into trace files here, before anything else looks at it.
+/// the index does not read by itself is imported into the cache directory before anything else looks at it.
 pub fn resolve(named: &[PathBuf], groups: &[String]) -> Result<Vec<TraceSet>> {
     let mut sets: Vec<TraceSet> = Vec::new();
     for path in named {
+        let imported = imported(path)?;
+        let path = imported.as_ref().unwrap_or(path);
         let itself = || vec![set_of_files(std::slice::from_ref(path))];
         let among_others = named.len() > 1;
         let found = match fs::metadata(path) {
@@ -100,6 +102,14 @@ pub fn resolve(named: &[PathBuf], groups: &[String]) -> Result<Vec<TraceSet>> {
         }
     }
     Ok(sets)
+}
+
+/// The run in the cache that a foreign file or folder became. None for what is read as it is, and where there is no cache directory.
+pub fn imported(path: &Path) -> Result<Option<PathBuf>> {
+    match cache_directory() {
+        Some(cache) if path.exists() => Ok(weftline_import::resolve::cached(path, &cache)?),
+        _ => Ok(None),
+    }
 }
 
 /// Whether a directory is a run of ours, whatever it holds.

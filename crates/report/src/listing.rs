@@ -61,7 +61,8 @@ impl RunRow {
             directory: run.to_owned(),
             id: manifest.id,
             started_ns: manifest.created_ns,
-            command: manifest.command,
+            // What was imported has a name alone.
+            command: if manifest.command.is_empty() { vec![manifest.name] } else { manifest.command },
             host: manifest.host,
             job_id: manifest.launcher.job_id,
             failed: exits.iter().any(|exit| exit.code != Some(0)),

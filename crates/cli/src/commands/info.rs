@@ -9,9 +9,11 @@ use serde::Serialize;
 use weftline_analysis::coverage::{self, Ledger, RunTotals, without_events};
 use weftline_analysis::inventory::FileInventory;
 use weftline_format::manifest::{RunManifest, SupervisorRecord};
+use weftline_import::record::ImportRecord;
 
 use crate::args::ReadArgs;
 use crate::commands::recover;
+use crate::imports;
 use crate::opening;
 use crate::rundir::{self, Source};
 use crate::summary;
@@ -51,6 +53,7 @@ struct RunInfo<'a> {
     coverage: Ledger,
     index: IndexInfo,
     supervisors: &'a [SupervisorRecord],
+    imports: Vec<ImportRecord>,
 }
 
 fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) -> anyhow::Result<()> {
@@ -60,6 +63,7 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
         writeln!(std::io::stderr(), "weft: {error}")?;
     }
     let trace_bytes = rundir::trace_bytes(run);
+    let imports = ImportRecord::read_all(run);
     let totals = RunTotals::of(&records);
     let mut out = std::io::stdout().lock();
     if json {
@@ -73,6 +77,7 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
             coverage,
             index: index_of(&[run.to_owned()]),
             supervisors: &records,
+            imports,
         };
         serde_json::to_writer_pretty(&mut out, &info)?;
         writeln!(out)?;
@@ -80,14 +85,23 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
     }
     let paint = terminal.stdout();
     let index = index_of(&[run.to_owned()]);
-    let command: Vec<String> = manifest.command.iter().map(|word| terminal::printable(word)).collect();
-    writeln!(out, "{}  {}", paint.dim("  command"), command.join(" "))?;
+    if manifest.command.is_empty() {
+        writeln!(out, "{}  {}", paint.dim("     name"), terminal::printable(&manifest.name))?;
+    } else {
+        let command: Vec<String> = manifest.command.iter().map(|word| terminal::printable(word)).collect();
+        writeln!(out, "{}  {}", paint.dim("  command"), command.join(" "))?;
+    }
     writeln!(out, "{}  {} on {}, {}", paint.dim("  started"), manifest.created, manifest.host, manifest.tool_version)?;
     if let Some(rank) = manifest.launcher.rank {
         let size = manifest.launcher.world_size.map(|size| format!(" of {size}")).unwrap_or_default();
         writeln!(out, "{}  rank {rank}{size} ({})", paint.dim(" launcher"), manifest.launcher.kind)?;
     }
     writeln!(out, "{}  {}", paint.dim("    index"), index.shown())?;
+    write!(out, "{}", imports::text(&imports, paint))?;
+    // Nobody supervised what was only imported.
+    if records.is_empty() && !imports.is_empty() {
+        return Ok(());
+    }
     write!(
         out,
         "{}",

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod doctor;
 pub(crate) mod env;
+pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod list;
@@ -26,6 +27,7 @@ pub(crate) fn execute(command: Command, terminal: Terminal) -> anyhow::Result<Ex
         Command::Run(given) => run::execute(&given, terminal),
         Command::Collect(given) => collect::execute(&given),
         Command::Recover(given) => recover::execute(&given, terminal),
+        Command::Import(given) => import::execute(&given, terminal),
         Command::List(given) => list::execute(&given, terminal),
         Command::Info(given) => info::execute(&given, terminal),
         Command::Check(given) => check::execute(&given, terminal),

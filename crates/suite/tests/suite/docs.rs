@@ -1,4 +1,4 @@
-//! Runs the examples of `docs/tracing.md`, `docs/annotate.md`, `docs/weave.md`, `docs/collect.md`, `docs/top.md`, `docs/config.md` and `docs/analysis.md` unchanged, and those of
+//! Runs the examples of `docs/tracing.md`, `docs/annotate.md`, `docs/weave.md`, `docs/collect.md`, `docs/import.md`, `docs/top.md`, `docs/config.md` and `docs/analysis.md` unchanged, and those of
 //! every `--help`.
 
 use std::fs;
@@ -60,6 +60,11 @@ fn follow(page: &str, least: usize, path: &str, environment: &[(&str, String)]) 
 
 fn directory_of_weft() -> PathBuf {
     product().parent().expect("a directory").to_owned()
+}
+
+#[test]
+fn import() {
+    follow("docs/import.md", 10, &directory_of_weft().to_string_lossy(), &[]);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod docs;
 mod endings;
 mod findings;
 mod hostile;
+mod import;
 mod injection;
 mod late_binding;
 mod ledger;
