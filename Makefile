@@ -9,7 +9,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WEFT   := $(TARGET)/release/weft
 .DEFAULT_GOAL := help
 .PHONY: help build demo sql kernel wheels wheel-sql dist setup test test-package test-weave test-rust test-live test-loom test-python test-golden test-weekly soak weekly conformance check check-fmt check-clippy check-sql check-tidy check-docs \
-	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-weave install clean weave check-weave
+	check-rustdoc check-fuzz check-dist bench-capture bench-annotate bench-analysis bench-collect bench-import bench-weave install clean weave check-weave
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,10 @@ bench-analysis: build ## measure what an analysis costs beside dftracer-utils, d
 	$(CARGO) build --release --package weftline-analysis --example group_by
 	$(PYTHON) bench/analysis/bench.py --weft $(WEFT) --work $(TARGET)/bench-analysis --group-by $(TARGET)/release/examples/group_by \
 		--generator $(TARGET)/release/examples/generate_trace $(BENCH_ARGS)
+
+bench-import: build ## measure what reading foreign files costs beside the tools of their formats
+	@tools/debian-packages.sh nodejs python3-venv
+	$(PYTHON) bench/import/bench.py --weft $(WEFT) --work $(TARGET)/bench-import $(BENCH_ARGS)
 
 bench-weave: build weave ## measure the cost of woven calls beside -finstrument-functions of clang and gcc
 	$(PYTHON) bench/weave/bench.py --weft $(WEFT) --work $(TARGET)/bench-weave $(BENCH_ARGS)
