@@ -44,7 +44,7 @@ fn is_zero(number: &u64) -> bool {
 pub struct Check {
     /// Traced as it was asked for, nothing lost, nothing damaged, all that was recorded is there.
     pub complete: bool,
-    /// Why programs ran untraced though they could have been traced.
+    /// Why programs ran untraced though they could have been traced; records of the run that are missing or cannot be read.
     pub failures: Vec<String>,
     /// Programs that ran untraced because there was no shared memory for them.
     pub refused: Vec<String>,
@@ -97,11 +97,9 @@ pub fn of_run(run: &Path, not_taken_in: Vec<String>) -> Result<Check> {
     check.not_taken_in = not_taken_in;
     let unrecorded = (records.is_empty() && imports.is_empty())
         .then(|| "no supervisor record: the run is still in progress, or was started on another host".to_owned());
-    for what in errors.iter().map(ToString::to_string).chain(unrecorded) {
-        check.complete = false;
-        let damage = vec![what];
-        check.files.push(FileCheck { path: run.to_owned(), events: 0, samples: 0, kernel_events: 0, damage });
-    }
+    let missing: Vec<String> = errors.iter().map(ToString::to_string).chain(unrecorded).collect();
+    check.complete &= missing.is_empty();
+    check.failures.extend(missing);
     Ok(check)
 }
 
@@ -231,10 +229,8 @@ mod tests {
         fs::write(run.path().join("a.pfw"), LINES).expect("written");
         let found = of_run(run.path(), vec!["arenas on another host".to_owned()]).expect("judged");
         assert!(!found.complete && found.not_taken_in.len() == 1, "{found:#?}");
-        assert!(
-            found.files.iter().any(|file| file.damage.iter().any(|what| what.contains("no supervisor"))),
-            "{found:#?}"
-        );
+        assert!(found.failures.iter().any(|what| what.contains("no supervisor")), "{found:#?}");
+        assert_eq!(found.files.len(), 1, "a file is what holds events: {found:#?}");
     }
 
     #[test]

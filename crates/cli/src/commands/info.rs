@@ -98,9 +98,12 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
     }
     writeln!(out, "{}  {}", paint.dim("    index"), index.shown())?;
     write!(out, "{}", imports::text(&imports, paint))?;
-    // Nobody supervised what was only imported.
-    if records.is_empty() && !imports.is_empty() {
-        return Ok(());
+    if records.is_empty() && trace_bytes > 0 {
+        // Nobody supervised what was only imported. Otherwise its files tell what no supervisor does.
+        return match imports.is_empty() {
+            true => of_files(run, &rundir::traces_in(run)?, json, terminal),
+            false => Ok(()),
+        };
     }
     write!(
         out,

@@ -355,3 +355,30 @@ fn runs_are_listed_by_age_and_outcome() {
         assert!(nothing.status == 1 && said(&nothing).trim_end() == sentence, "{}", said(&nothing));
     }
 }
+
+/// A copy of a run may come without its records: its files still tell what they hold.
+#[test]
+fn a_run_without_records_shows_its_files() {
+    let scratch = Scratch::new("no-records");
+    let run = scratch.join("run");
+    let program = [compile("ending", PLAIN).into_os_string(), "return".into(), "50".into()];
+    let outcome = Job::new(program, &scratch.dir("work")).traced(&run).run();
+    assert_eq!(outcome.status, 7, "{}", String::from_utf8_lossy(&outcome.stderr));
+    fs::remove_dir_all(run.join("run.d")).expect("removed");
+    let traces = fs::read_dir(&run)
+        .expect("listed")
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|end| end == "gz"));
+    let files = match traces.count() {
+        1 => "in 1 file".to_owned(),
+        more => format!("in {more} files"),
+    };
+    for (verb, status, said) in
+        [("info", 0, "spans) and"), ("check", 1, files.as_str()), ("check", 1, "no supervisor record")]
+    {
+        let outcome = weft([verb.as_ref(), run.as_os_str()], &scratch);
+        let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        assert_eq!(outcome.status, status, "{verb}: {text}");
+        assert!(text.contains(said) && !text.contains("0 ns wall"), "{verb} does not say {said:?}: {text}");
+    }
+}
