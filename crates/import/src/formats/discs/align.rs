@@ -182,35 +182,39 @@ pub(super) fn fit(changes: &[Change], near_ns: i64) -> Option<Fitted> {
     if missed * 10 <= looked.len() {
         return Some(one(missed));
     }
-    let span = dated.last()?.local - dated[0].local;
+    let (begin, end) = (dated[0].local, dated.last()?.local);
     let mut best: Option<(usize, u64, Line, [Dated; 2])> = None;
     for (place, first) in order.iter().enumerate() {
         for second in &order[..place] {
             let (a, b) = (dated[*first.min(second)], dated[*first.max(second)]);
-            if (b.local - a.local) < (span / 8).max(SECOND) {
+            let between = b.local - a.local;
+            if between < ((end - begin) / 8).max(SECOND) {
                 continue;
             }
-            let rate = (b.middle() - a.middle()) as f64 / (b.local - a.local) as f64;
+            let rate = (b.middle() - a.middle()) as f64 / between as f64;
             if (rate - 1.0).abs() > MOST_DRIFT {
                 continue;
             }
-            let slack = (a.width().max(b.width()) as u64).div_ceil(2);
+            // Beyond the two, what they may be wrong by grows with the distance.
+            let (half_a, half_b) = ((a.width() as u64).div_ceil(2) as f64, (b.width() as u64).div_ceil(2) as f64);
+            let beyond = (a.local - begin).max(end - b.local).max(0) as f64 / between as f64;
+            let error = (half_a.max(half_b) + (half_a + half_b) * beyond).ceil() as u64;
             let line = Line { source_ns: a.middle(), local_ns: a.local, rate };
-            let missed = misses(line, slack);
-            if best.as_ref().is_none_or(|best| (missed, slack) < (best.0, best.1)) {
-                best = Some((missed, slack, line, [a, b]));
+            let missed = misses(line, error);
+            if best.as_ref().is_none_or(|best| (missed, error) < (best.0, best.1)) {
+                best = Some((missed, error, line, [a, b]));
             }
         }
     }
     match best {
-        Some((left, slack, line, pair)) if left * 2 <= missed => {
+        Some((left, error_ns, line, pair)) if left * 2 <= missed => {
             let anchors = pair.map(|change| Anchor { source_ns: change.middle(), utc_ns: change.local }).to_vec();
             let ppm = (1.0 / line.rate - 1.0) * 1e6;
             let how = format!(
                 "time-align trace: a drift of {ppm:.1} ppm fitted to {seen}, {left} of {} disagree",
                 looked.len()
             );
-            Some(Fitted { anchors, error_ns: slack, how })
+            Some(Fitted { anchors, error_ns, how })
         }
         _ => Some(one(missed)),
     }
@@ -262,7 +266,7 @@ mod tests {
         // Across midnight, and right to the error bar at both ends.
         for at in [0, 2000 * SECOND, 3999 * SECOND] {
             let error = clock.to_utc(77 * SECOND + at + at / 1000 * 30 / 1000) - (20_000 * DAY - 60 * SECOND + at);
-            assert!(error.unsigned_abs() <= fitted.error_ns + 50_000, "{error} at {at}");
+            assert!(error.unsigned_abs() <= fitted.error_ns + 1000, "{error} at {at}");
         }
     }
 

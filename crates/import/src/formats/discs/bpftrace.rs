@@ -232,7 +232,7 @@ fn note_row(folder: &mut Folder, kind: Kind, row: &Row<'_>) {
         return;
     }
     seen.calls += 1;
-    seen.calls_at.mark(row.stamp.div_euclid(SECOND));
+    seen.called(row.stamp.div_euclid(SECOND));
     let reads = kind == Kind::Read || (kind == Kind::ReadWrite && row.direction == b'R');
     if reads {
         seen.reads += 1;

@@ -277,13 +277,13 @@ impl Concluder<'_> {
         let mut activity = Activity::default();
         for (pid, seen) in &self.folder.processes {
             if set.people.get(pid).is_some_and(|person| matches!(person.role, Role::Worker | Role::Loader)) {
-                activity.add(&seen.calls_at);
+                seen.calls_at.inspect(|(first, last)| activity.span(*first, *last));
             }
         }
         if activity.is_empty()
             && let Some(seen) = self.folder.processes.values().max_by_key(|seen| (seen.bytes_read, seen.calls))
         {
-            activity.add(&seen.calls_at);
+            seen.calls_at.inspect(|(first, last)| activity.span(*first, *last));
         }
         activity
     }

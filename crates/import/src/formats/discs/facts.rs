@@ -11,15 +11,16 @@ use crate::clock::{Clock, ClockKind};
 use crate::survey::Survey;
 
 /// Processes of one folder; further ones have their numbers as names.
-const MOST_PROCESSES: usize = 200_000;
-/// Names of files whose whole paths are remembered.
+const MOST_PROCESSES: usize = 50_000;
+/// Names of files whose whole paths are remembered, and bytes of all of them.
 const MOST_PATHS: usize = 200_000;
+const MOST_PATH_BYTES: usize = 64 << 20;
 /// Folders that are kept apart.
 const MOST_FOLDERS: usize = 10_000;
 /// Sentences about files.
 const MOST_NOTES: usize = 200;
 /// Command lines are kept up to here.
-const MOST_COMMAND: usize = 4096;
+const MOST_COMMAND: usize = 2048;
 
 /// All folders of an import.
 #[derive(Debug, Default)]
@@ -41,13 +42,20 @@ pub(super) struct Seen {
     pub command: String,
     /// The short name, from traces.
     pub comm: String,
-    pub threads: BTreeSet<u32>,
     pub gpus: BTreeSet<u32>,
     pub reads: u64,
     pub bytes_read: u64,
     pub calls: u64,
-    /// When it was first and last seen in traces of calls, in seconds since boot.
-    pub calls_at: Activity,
+    /// The first and the last second since boot in which traces of calls saw it.
+    pub calls_at: Option<(i64, i64)>,
+}
+
+impl Seen {
+    /// It made a call in this second since boot.
+    pub(super) fn called(&mut self, second: i64) {
+        let (first, last) = self.calls_at.unwrap_or((second, second));
+        self.calls_at = Some((first.min(second), last.max(second)));
+    }
 }
 
 /// An application's log.
@@ -85,6 +93,7 @@ pub(super) struct Folder {
     pub has_mpstat: bool,
     /// Whole paths of file names; none for names that several files have.
     pub paths: HashMap<Box<[u8]>, Option<Box<[u8]>>>,
+    pub path_bytes: usize,
     pub notes: Vec<String>,
 }
 
@@ -99,11 +108,15 @@ impl Folder {
 
     /// Remembers where a file lies.
     pub(super) fn path(&mut self, name: &[u8], full: &[u8]) {
-        let room = self.paths.len() < MOST_PATHS;
+        let bytes = name.len() + full.len();
+        let room = self.paths.len() < MOST_PATHS && self.path_bytes + bytes <= MOST_PATH_BYTES;
         match self.paths.get_mut(name) {
             Some(Some(known)) if **known == *full => {}
             Some(several) => *several = None,
-            None if room => _ = self.paths.insert(name.into(), Some(full.into())),
+            None if room => {
+                self.path_bytes += bytes;
+                self.paths.insert(name.into(), Some(full.into()));
+            }
             None => {}
         }
     }
@@ -124,9 +137,6 @@ impl Folder {
         }
         if ppid != 0 {
             seen.ppid = ppid;
-        }
-        if seen.threads.len() < 4096 {
-            seen.threads.insert(thread);
         }
     }
 
@@ -161,12 +171,14 @@ impl Folder {
             if here.ppid == 0 {
                 here.ppid = seen.ppid;
             }
-            here.threads.extend(seen.threads);
             here.gpus.extend(seen.gpus);
             here.reads += seen.reads;
             here.bytes_read = here.bytes_read.saturating_add(seen.bytes_read);
             here.calls += seen.calls;
-            here.calls_at.add(&seen.calls_at);
+            if let Some((first, last)) = seen.calls_at {
+                here.called(first);
+                here.called(last);
+            }
         }
         self.gpu.add(&other.gpu);
         self.logs.extend(other.logs);

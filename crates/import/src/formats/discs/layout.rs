@@ -32,15 +32,6 @@ pub(super) enum Column {
 
 use Column::*;
 
-impl Column {
-    fn is_number(self) -> bool {
-        matches!(
-            self,
-            Stamp | Pid | Tid | Fd | Offset | Requested | Result | Latency | Queued | Bytes | Sector | DonePid | Mode
-        )
-    }
-}
-
 /// What a file traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -200,6 +191,9 @@ impl Layout {
         let mut layout = Layout::default();
         for word in header_words(header) {
             let column = named(&word, layout.others.len());
+            // A name that comes again is of something else.
+            let again = layout.columns.contains(&column);
+            let column = if again { Other(layout.others.len()) } else { column };
             if let Other(_) = column {
                 layout.others.push(String::from_utf8_lossy(&word).to_lowercase());
             }
@@ -215,7 +209,8 @@ impl Layout {
         if told.columns.starts_with(&[Stamp, Pid]) {
             candidates.push(told.clone());
             // A header that says FD where the row has the program's name; one that leaves out the last column.
-            let renamed = told.columns.iter().map(|column| if *column == Fd { Comm } else { *column });
+            let comm = if told.columns.contains(&Comm) { Fd } else { Comm };
+            let renamed = told.columns.iter().map(|column| if *column == Fd { comm } else { *column });
             let renamed = Layout { columns: renamed.collect(), others: told.others.clone() };
             if !told.columns.iter().any(|column| matches!(column, FileName | FullPath)) {
                 let mut longer = renamed.clone();
@@ -269,26 +264,52 @@ pub(super) struct Row<'a> {
 
 /// The kernel's names of programs are this long at most.
 const LONGEST_COMM: usize = 15;
+/// Blanks at which two paths may be told apart.
+const MOST_BLANKS: usize = 64;
 
 impl<'a> Row<'a> {
     /// Takes a row apart; none where it is not one of this layout.
     pub(super) fn parse(line: &'a [u8], layout: &Layout) -> Option<Row<'a>> {
-        let mut words = Words::new(line);
         let mut row = Row::default();
-        let columns = &layout.columns;
+        row.fill(Words::new(line), &layout.columns)?;
+        Some(row)
+    }
+
+    fn fill(&mut self, mut words: Words<'a>, columns: &[Column]) -> Option<()> {
         for (place, column) in columns.iter().enumerate() {
             let next = columns.get(place + 1).copied();
             match *column {
                 FileName | FullPath if next.is_none_or(|next| matches!(next, FileName | FullPath)) => {
-                    row.paths(words.rest(), *column, next);
-                    return Some(row);
+                    self.paths(words.rest(), *column, next);
+                    return Some(());
                 }
-                Comm => row.comm = program(&mut words, next)?,
-                DoneComm => row.done_comm = program(&mut words, next)?,
-                column => row.set(column, words.next()?)?,
+                Comm | DoneComm => return self.program(words, *column, &columns[place + 1..]),
+                column => self.set(column, words.next()?)?,
             }
         }
-        words.rest().is_empty().then_some(row)
+        words.rest().is_empty().then_some(())
+    }
+
+    /// The name of a program, which may hold blanks: it is as short as the columns behind it allow.
+    fn program(&mut self, mut words: Words<'a>, column: Column, behind: &[Column]) -> Option<()> {
+        let from = words.rest();
+        let others = self.others.len();
+        loop {
+            let rest = words.rest();
+            let word = words.next()?;
+            let end = from.len() - rest.len() + word.len();
+            if end > LONGEST_COMM || integer(word).is_some() {
+                return None;
+            }
+            match column {
+                Comm => self.comm = &from[..end],
+                _ => self.done_comm = &from[..end],
+            }
+            self.others.truncate(others);
+            if self.fill(words.clone(), behind).is_some() {
+                return Some(());
+            }
+        }
     }
 
     fn set(&mut self, column: Column, word: &'a [u8]) -> Option<()> {
@@ -331,7 +352,7 @@ impl<'a> Row<'a> {
             _ => self.file_name = Some(path),
         };
         let Some(second) = second else { return put(first, rest) };
-        let blanks = || memchr::memchr_iter(b' ', rest);
+        let blanks = || memchr::memchr_iter(b' ', rest).take(MOST_BLANKS);
         let last_of = |path: &'a [u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let belongs = |at: usize| {
             let (one, other) = (rest[..at].trim_ascii(), rest[at..].trim_ascii());
@@ -344,33 +365,6 @@ impl<'a> Row<'a> {
         };
         put(first, rest[..at].trim_ascii());
         put(second, rest[at..].trim_ascii());
-    }
-}
-
-/// The name of a program: it may hold blanks, so it goes on until a number follows where one must.
-fn program<'a>(words: &mut Words<'a>, next: Option<Column>) -> Option<&'a [u8]> {
-    let from = words.rest();
-    let first = words.next()?;
-    if integer(first).is_some() {
-        return None;
-    }
-    let mut end = first.len();
-    let fits = |word: &[u8]| match next {
-        Some(column) if column.is_number() => integer(word).is_some(),
-        Some(Address) => word.starts_with(b"0x"),
-        _ => true,
-    };
-    loop {
-        let mut ahead = words.clone();
-        let word = ahead.next()?;
-        if fits(word) {
-            return Some(&from[..end]);
-        }
-        end = from.len() - words.rest().len() + word.len();
-        if end > LONGEST_COMM {
-            return None;
-        }
-        *words = ahead;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::event::{Arg, Event, Process, Shape};
 use crate::sink::Sink;
 
 /// Begun and not ended phases at most; a log with more is no log of phases.
-const MOST_OPEN: usize = 10_000;
+const MOST_OPEN: usize = 1000;
 /// The process of logs whose writer is unknown: logs tell ranks, not pids.
 const LOG_PID: u32 = 1;
 

@@ -93,6 +93,9 @@ fn row<'a>(line: &'a [u8], columns: &[Column]) -> Option<Sample<'a>> {
             }),
         }
     }
+    if columns.contains(&Column::Command) && sample.command.is_empty() {
+        return None;
+    }
     if let (Some(day), Some(of_day)) = (day, of_day) {
         sample.local_ns = day.days(super::DateOrder::default())?.checked_mul(DAY)?.checked_add(of_day);
     }
@@ -126,7 +129,9 @@ fn survey(input: &mut Input<'_>, survey: &mut Survey) -> Result<()> {
         }
         folder.gpu.mark(local_ns.div_euclid(SECOND));
         if let Some(seen) = folder.process(sample.pid) {
-            seen.gpus.insert(sample.gpu);
+            if seen.gpus.len() < 64 {
+                seen.gpus.insert(sample.gpu);
+            }
             if seen.comm.is_empty() {
                 seen.comm = String::from_utf8_lossy(&sample.command[..sample.command.len().min(64)]).into_owned();
             }
@@ -163,7 +168,8 @@ fn read(input: &mut Input<'_>, survey: &Survey, sink: &mut dyn Sink) -> Result<(
             }
             continue;
         }
-        let sample = row(&line, &columns).filter(|_| !columns.is_empty() && !about.unfinished);
+        // A line that the file's end cut off lacks its command, or the end of it.
+        let sample = row(&line, &columns).filter(|_| !columns.is_empty());
         let Some(sample) = sample else {
             sink.skip("torn line", about.offset);
             continue;
