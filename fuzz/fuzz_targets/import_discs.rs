@@ -24,7 +24,8 @@ const FORMATS: [Format; 10] = [
 ];
 
 /// What files are called decides about some of them.
-const NAMES: [&str; 6] = ["d/trace_read.out", "d/trace_write.out", "d/trace_bio.out", "d/trace_create_del.out", "d/vfs_rw.out", "d/x"];
+const NAMES: [&str; 6] =
+    ["d/trace_read.out", "d/trace_write.out", "d/trace_bio.out", "d/trace_create_del.out", "d/vfs_rw.out", "d/x"];
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choice, text)) = bytes.split_first() else { return };

@@ -25,6 +25,9 @@ pub(crate) struct Conclusion {
 /// By how much a clock that was laid over another activity may be wrong.
 const LAID_ERROR: u64 = 60 * SECOND as u64;
 
+/// Dated files that are compared.
+const MOST_DATED: usize = 200;
+
 impl Facts {
     /// Concludes, once all files have been looked at. `zone` is what `--tz` says, in seconds.
     pub(crate) fn conclude(&mut self, zone: Option<i32>) -> Conclusion {
@@ -147,9 +150,18 @@ impl Concluder<'_> {
         }
     }
 
+    /// The local time of a dated file, the one that the others and the logs are nearest to: a host's date may be wrong in one of them.
+    fn clear(&self) -> Option<i64> {
+        let dated = &self.folder.dated[..self.folder.dated.len().min(MOST_DATED)];
+        let logs = self.folder.logs.iter().filter_map(|log| log.written.first()).take(MOST_DATED);
+        let all: Vec<i64> = dated.iter().copied().chain(logs.map(|second| second.saturating_mul(SECOND))).collect();
+        let far = |at: i64| all.iter().fold(0_u64, |sum, other| sum.saturating_add(other.abs_diff(at) / SECOND as u64));
+        dated.iter().copied().min_by_key(|at| (far(*at), *at))
+    }
+
     /// Which of two numbers is the month: the order in which unclear dates are nearest to clear ones, else as Americans write.
     fn order(&mut self) -> DateOrder {
-        let clear = self.folder.dated.iter().min().copied();
+        let clear = self.clear();
         let logs = self.folder.logs.iter().filter_map(|log| log.written.first()).min();
         let Some(near) = clear.or(logs.map(|second| second.saturating_mul(SECOND))) else {
             if let Some(Written::Unclear(first, second, year)) = self.folder.unclear.first() {
@@ -179,7 +191,7 @@ impl Concluder<'_> {
             return Some(days.saturating_mul(DAY).saturating_add(DAY / 2));
         }
         let unclear = self.folder.unclear.iter().filter_map(|written| written.days(order)).min();
-        let clear = self.folder.dated.iter().min().copied();
+        let clear = self.clear();
         // A date alone is noon: the nearest time of day is then on it.
         let near = clear.or(unclear.map(|days| days.saturating_mul(DAY).saturating_add(DAY / 2)));
         if near.is_some() {

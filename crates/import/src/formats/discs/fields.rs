@@ -121,8 +121,9 @@ pub(super) fn date(word: &[u8]) -> Option<Written> {
         let part = |from: usize, to: usize| time::number(&word[from..to]);
         return Some(Written::Day(time::days(part(0, 4)?, part(4, 6)?, part(6, 8)?)?));
     }
-    // A word that begins with a letter is a name with numbers in it.
-    if word.len() > 24 || !word.first()?.is_ascii_digit() || word.contains(&b':') {
+    // A word with letters is a name or a version.
+    let other = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b':';
+    if word.len() > 24 || !word.first()?.is_ascii_digit() || word.iter().any(other) {
         return None;
     }
     let groups = three(word)?;
@@ -130,10 +131,10 @@ pub(super) fn date(word: &[u8]) -> Option<Written> {
     if groups[0].len() == 4 {
         return Some(Written::Day(time::days(first, second, third)?));
     }
-    if groups[0].len() > 2 || groups[1].len() > 2 {
+    if groups[0].len() > 2 || groups[1].len() > 2 || !matches!(groups[2].len(), 2 | 4) {
         return None;
     }
-    let year = if groups[2].len() <= 2 { 2000 + third } else { third };
+    let year = if groups[2].len() == 2 { 2000 + third } else { third };
     let point_or_dash = word.iter().any(|byte| b".-".contains(byte));
     match (first, second) {
         (day @ 13..=31, month @ 1..=12) => Some(Written::Day(time::days(year, month, day)?)),
@@ -290,7 +291,7 @@ mod tests {
         let unclear = date(b"08/07/2022").expect("a date");
         assert_eq!(unclear.days(DateOrder::MonthFirst), time::days(2022, 8, 7));
         assert_eq!(unclear.days(DateOrder::DayFirst), time::days(2022, 7, 8));
-        for text in ["x86_64", "5.4.0-122-generic", "13/13/2022", "1:2:3", "", "1/2"] {
+        for text in ["x86_64", "5.4.0-122-generic", "5.4.0", "6.18.44-x", "13/13/2022", "1:2:3", "", "1/2"] {
             assert_eq!(date(text.as_bytes()), None, "{text}");
         }
     }

@@ -41,6 +41,8 @@ pub(super) fn share(name: &[u8]) -> Option<&'static str> {
 pub(super) fn banner(line: &[u8]) -> Option<(String, Written)> {
     let mut words = Words::new(line);
     words.next().filter(|word| *word == b"Linux")?;
+    // The kernel's version looks like a date at times.
+    words.next()?;
     let mut host = String::new();
     for word in words.take(8) {
         if let Some(written) = date(word) {
