@@ -10,7 +10,7 @@
 //! | [`Facts`], [`Set`] | what files of a folder tell about each other, and what is concluded of it |
 //! | [`Overrides`] | what a user says against it |
 //!
-//! Every format stands alone too. In a folder their first pass collects facts (`survey`), [`Facts::conclude`] makes one conclusion of them, and the
+//! Every format stands alone too. In a folder their first pass collects facts (`survey`), `Survey::conclude` makes one conclusion of them, and the
 //! second pass gives events: on one clock, with each process called by its part.
 
 mod activity;
