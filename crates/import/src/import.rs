@@ -11,6 +11,7 @@ use weftline_format::files;
 use weftline_format::manifest::utc;
 use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest};
 
+use crate::formats::discs;
 use crate::input::{Head, Input, file_name};
 use crate::record::ImportRecord;
 use crate::registry::{self, Confidence, Format};
@@ -34,6 +35,8 @@ pub struct Options {
     pub keep_partial: bool,
     /// The version that the run's manifest tells.
     pub tool_version: String,
+    /// What is told about result folders of the DISCS tools instead of found.
+    pub discs: discs::Overrides,
     /// Limits for archives.
     pub limits: Limits,
 }
@@ -121,6 +124,7 @@ fn format_of(name: &str, head: &[u8], forced: Option<&'static Format>) -> Option
 
 fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options) -> Result<Plan> {
     let mut survey = Survey { zone_seconds: options.zone_seconds, ..Survey::default() };
+    survey.discs.overrides = options.discs.clone();
     let mut mark = XxHash64::with_seed(0);
     let (mut unknown, mut sources) = (Vec::new(), 0);
     for path in named {
@@ -148,6 +152,7 @@ fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options)
     if sources == 0 {
         return Err(ImportError::Unknown { path: named.first().cloned().unwrap_or_default() });
     }
+    survey.conclude();
     Ok(Plan { survey, mark: format!("{:016x}", mark.finish()), unknown, sources })
 }
 

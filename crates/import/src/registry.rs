@@ -39,7 +39,19 @@ pub struct Format {
 }
 
 /// All of them, in the order of the documents.
-pub const FORMATS: &[Format] = &[formats::nginx::FORMAT];
+pub const FORMATS: &[Format] = &[
+    formats::nginx::FORMAT,
+    formats::discs::bpftrace::FORMAT,
+    formats::discs::align::FORMAT,
+    formats::discs::pids::FORMAT,
+    formats::discs::mpstat::FORMAT,
+    formats::discs::vmstat::FORMAT,
+    formats::discs::ifstat::FORMAT,
+    formats::discs::pmon::FORMAT,
+    formats::discs::iostat::FORMAT,
+    formats::discs::mllog::FORMAT,
+    formats::discs::dlio::FORMAT,
+];
 
 /// The format of a file: the most certain one, the first of several that are equally so.
 pub fn detect(head: &Head<'_>) -> Option<(&'static Format, Confidence)> {

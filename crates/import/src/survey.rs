@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::{Clock, ClockKind};
+use crate::formats::discs;
 
 /// Facts that files tell about each other.
 #[derive(Debug, Default)]
@@ -15,9 +16,23 @@ pub struct Survey {
     pub names: BTreeMap<u32, String>,
     /// What was found without being told, a sentence each; printed, and kept in the run.
     pub notes: Vec<String>,
+    /// What the files of result folders of the DISCS tools tell.
+    pub discs: discs::Facts,
 }
 
 impl Survey {
+    /// Concludes what no single file tells. To be called once, between the passes.
+    pub fn conclude(&mut self) {
+        let found = self.discs.conclude(self.zone_seconds);
+        self.notes.extend(found.notes);
+        for (pid, name) in found.names {
+            self.names.entry(pid).or_insert(name);
+        }
+        for (kind, clock) in found.clocks {
+            self.clocks.entry(kind).or_insert(clock);
+        }
+    }
+
     /// The clock of a kind; one that is described nowhere counts from the epoch, and says so.
     pub fn clock(&self, kind: ClockKind) -> Clock {
         match self.clocks.get(&kind) {
