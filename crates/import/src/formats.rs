@@ -1,4 +1,7 @@
 //! The readers, one module per format.
 
+mod bag;
 pub mod nginx;
+pub mod perfetto;
 mod time;
+mod wire;
