@@ -2,6 +2,7 @@
 
 mod bag;
 pub mod nginx;
+pub mod otlp;
 pub mod perfetto;
 mod time;
 mod wire;

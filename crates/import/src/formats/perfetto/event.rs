@@ -63,7 +63,7 @@ impl<'a> TrackEvent<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Option<TrackEvent<'a>> {
         let mut event = TrackEvent { bytes, ..TrackEvent::default() };
         let mut fields = Fields::new(bytes);
-        while let Some((field, value)) = fields.next() {
+        for (field, value) in fields.by_ref() {
             event.take(field, value);
         }
         (!fields.damaged()).then_some(event)

@@ -42,7 +42,7 @@ impl<'a> Packet<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Packet<'a>> {
         let mut packet = Packet::default();
         let mut fields = Fields::new(bytes);
-        while let Some((field, value)) = fields.next() {
+        for (field, value) in fields.by_ref() {
             packet.take(field, value);
         }
         (!fields.damaged()).then_some(packet)
