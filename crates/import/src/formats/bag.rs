@@ -78,6 +78,11 @@ impl Bag {
 
     /// Adds an argument; one of the same name that is there becomes it. A path becomes text.
     pub(crate) fn put(&mut self, key: &[u8], arg: Arg<'_>) {
+        // Looking for each of millions among a thousand would take minutes.
+        if self.refused as usize >= MOST_ARGS {
+            self.refused = self.refused.saturating_add(1);
+            return;
+        }
         let kept = match arg {
             Arg::Int(number) => Some(Kept::Int(number)),
             Arg::Unsigned(number) => Some(Kept::Unsigned(number)),
@@ -108,7 +113,7 @@ impl Bag {
         for (key, arg) in other.args() {
             self.put(key.as_bytes(), arg);
         }
-        self.refused += other.refused;
+        self.refused = self.refused.saturating_add(other.refused);
     }
 
     /// The arguments, in their order.

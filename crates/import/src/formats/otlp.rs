@@ -39,6 +39,8 @@ pub const FORMAT: Format = Format {
 
 /// The longest span, resource or scope.
 const LONGEST_ITEM: u64 = 64 << 20;
+/// Events or links of one span.
+const MOST_PARTS: usize = 65_536;
 
 /// What files hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

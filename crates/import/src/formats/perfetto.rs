@@ -28,6 +28,7 @@ mod tracks;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
+use std::rc::Rc;
 
 use self::clocks::Clocks;
 use self::packet::{Packet, Payload};
@@ -64,7 +65,7 @@ const MOST_WATCHED: usize = 1 << 20;
 /// What the first pass found.
 #[derive(Debug, Default)]
 struct Facts {
-    tracks: Tracks,
+    tracks: Rc<Tracks>,
     clocks: Clocks,
     disordered: HashSet<Place>,
 }
@@ -155,7 +156,7 @@ fn read(input: &mut Input<'_>, survey: &Survey, sink: &mut dyn Sink) -> Result<(
     for _ in 0..facts.tracks.refused {
         sink.skip("description of a track, process or thread beyond the limit", 0);
     }
-    let mut reader = Reader::second(facts.tracks.clone(), facts.clocks.clone());
+    let mut reader = Reader::second(Rc::clone(&facts.tracks), facts.clocks.clone());
     let mut slices = Slices::new(facts.disordered.clone());
     let walked = packets(input, &mut reader, &mut |reader, decoded, offset| {
         for reason in reader.skipped.drain(..) {

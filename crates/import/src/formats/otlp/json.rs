@@ -1,5 +1,5 @@
 //! The JSON form: one request per line, each read by itself, so that a torn line costs no other; or objects over many lines, which are read as a
-//! stream. A line of up to 8 MiB is in memory, of a longer one or of a stream one span at a time. A span, a resource or a scope may have 64 MiB.
+//! stream. A line of up to 8 MiB is in memory, of a longer one or of a stream one span at a time. A span, a resource or a scope may have 16 MiB then: in memory it is larger.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,11 +12,14 @@ use serde_json::Value as Json;
 use super::proto::push_bag;
 use super::value::{add_json, get, id};
 use super::writer::{Span, Writer, kind, status};
-use super::{LONGEST_ITEM, Signal};
+use super::{MOST_PARTS, Signal};
 use crate::event::Arg;
 use crate::formats::bag::{Bag, push_json_text};
 use crate::input::{Input, LONGEST_LINE};
 use crate::{ImportError, Result};
+
+/// The longest span, resource or scope of a stream.
+const LONGEST: u64 = 16 << 20;
 
 /// A field by its name in JSON and in protobuf.
 type Names = [&'static str; 2];
@@ -65,9 +68,9 @@ pub(super) fn read(input: &mut Input<'_>, writer: &mut Writer<'_>) -> Result<()>
         }
         let parsed = if ended || !long {
             let mut parser = serde_json::Deserializer::from_slice(&line);
-            object(&mut parser, &Cell::new(LONGEST_ITEM), writer, offset, true)?
+            object(&mut parser, &Cell::new(LONGEST), writer, offset, true)?
         } else {
-            let budget = Cell::new(LONGEST_ITEM);
+            let budget = Cell::new(LONGEST);
             let mut rest = Rest { input: &mut *input, ended: false };
             let whole = Bounded { reader: line.as_slice().chain(&mut rest), left: &budget };
             let mut parser = serde_json::Deserializer::from_reader(whole);
@@ -90,7 +93,7 @@ fn goes_on(line: &[u8]) -> bool {
 
 /// Reads objects of many lines, of which the first is given.
 fn objects(input: &mut Input<'_>, line: &[u8], writer: &mut Writer<'_>) -> Result<()> {
-    let budget = Cell::new(LONGEST_ITEM);
+    let budget = Cell::new(LONGEST);
     let parsed = {
         let whole = Bounded { reader: line.chain(input.by_ref()), left: &budget };
         let mut parser = serde_json::Deserializer::from_reader(whole);
@@ -155,7 +158,7 @@ impl<R: Read> Read for Bounded<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         let left = self.left.get().checked_sub(read as u64);
-        self.left.set(left.ok_or_else(|| io::Error::other("an item is longer than 64 MiB"))?);
+        self.left.set(left.ok_or_else(|| io::Error::other("an item is longer than 16 MiB"))?);
         Ok(read)
     }
 }
@@ -193,7 +196,7 @@ impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(mut self, deserializer: D) -> std::result::Result<(), D::Error> {
-        self.0.budget.set(LONGEST_ITEM);
+        self.0.budget.set(LONGEST);
         if self.0.level < 3 {
             return deserializer.deserialize_any(self);
         }
@@ -358,8 +361,15 @@ fn span(item: &Json) -> Span {
             "startTimeUnixNano" | "start_time_unix_nano" => span.start_ns = whole(value),
             "endTimeUnixNano" | "end_time_unix_nano" => span.end_ns = whole(value),
             "attributes" => attributes(bag, "", item),
-            "events" => span.events = value.as_array().into_iter().flatten().map(event).collect(),
-            "links" => bag.put(b"links", Arg::Json(&links(value))),
+            "events" => {
+                let events = value.as_array().map_or(&[][..], Vec::as_slice);
+                span.events = events.iter().take(MOST_PARTS).map(event).collect();
+                bag.refused = bag.refused.saturating_add(beyond(events));
+            }
+            "links" => {
+                bag.refused = bag.refused.saturating_add(beyond(value.as_array().map_or(&[][..], Vec::as_slice)));
+                bag.put(b"links", Arg::Json(&links(value)));
+            }
             "status" => {
                 if let Some(message) = text(value, "message", "message").filter(|message| !message.is_empty()) {
                     bag.put(b"status_message", Arg::Text(message.as_bytes()));
@@ -393,6 +403,11 @@ fn span(item: &Json) -> Span {
     span
 }
 
+/// How many of a list are too many.
+fn beyond(list: &[Json]) -> u32 {
+    u32::try_from(list.len().saturating_sub(MOST_PARTS)).unwrap_or(u32::MAX)
+}
+
 /// An event of a span.
 fn event(item: &Json) -> (u64, Bag) {
     let mut bag = Bag::default();
@@ -408,7 +423,7 @@ fn event(item: &Json) -> (u64, Bag) {
 /// Links as JSON: ids, and their attributes beside them.
 fn links(list: &Json) -> String {
     let mut json = String::from("[");
-    for (place, link) in list.as_array().into_iter().flatten().enumerate() {
+    for (place, link) in list.as_array().into_iter().flatten().take(MOST_PARTS).enumerate() {
         json.push_str(if place > 0 { ",{" } else { "{" });
         let ids = [("trace_id", "traceId", 16), ("span_id", "spanId", 8)];
         for (place, (name, camel, bytes)) in ids.into_iter().enumerate() {

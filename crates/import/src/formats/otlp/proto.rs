@@ -4,15 +4,12 @@
 
 use super::value::add_proto;
 use super::writer::{Span, Writer, kind, status};
-use super::{LONGEST_ITEM, Signal};
+use super::{LONGEST_ITEM, MOST_PARTS, Signal};
 use crate::Result;
 use crate::event::Arg;
 use crate::formats::bag::{Bag, hex, push_json_text};
 use crate::formats::wire::{self, Fields, Value};
 use crate::input::Input;
-
-/// Events or links of one span.
-const MOST_PARTS: usize = 65_536;
 
 /// How messages follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

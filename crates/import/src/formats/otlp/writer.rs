@@ -181,14 +181,14 @@ impl<'s> Writer<'s> {
         let tid = thread.unwrap_or(pid);
         let cat = if self.scope.name().is_empty() { "otlp" } else { self.scope.name() };
         let name_of = |bag: &Bag| if bag.name().is_empty() { "unnamed".to_owned() } else { bag.name().to_owned() };
-        let mut refused = span.bag.refused + self.scope.refused;
+        let mut refused = span.bag.refused.saturating_add(self.scope.refused);
         span.bag.join(&self.scope);
         let (shape, name) = (Shape::Async { end_ns }, name_of(&span.bag));
         self.sink.event(&Event { shape, name: &name, cat, pid, tid, start_ns, args: &span.bag.args() })?;
         for (at, bag) in &mut span.events {
             bag.put(b"trace_id", Arg::Text(span.trace_id.as_bytes()));
             bag.put(b"span_id", Arg::Text(span.span_id.as_bytes()));
-            refused += bag.refused;
+            refused = refused.saturating_add(bag.refused);
             let Ok(at) = i64::try_from(*at) else {
                 self.sink.skip("time beyond the year 2262", offset);
                 continue;
@@ -198,7 +198,10 @@ impl<'s> Writer<'s> {
             self.sink.event(&Event { shape, name: &name, cat, pid, tid, start_ns, args: &bag.args() })?;
         }
         for _ in 0..refused {
-            self.sink.skip("attribute beyond the limit of 1024, or of 32 MiB", offset);
+            self.sink.skip(
+                "attribute, event or link beyond the limits: 1024 attributes, 65536 events or links, 32 MiB",
+                offset,
+            );
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ const MOST_CLOCKS: usize = 64;
 /// Snapshots that are kept: at one in ten seconds those of a week.
 const MOST_SNAPSHOTS: usize = 65_536;
 /// Clocks of sequences.
-const MOST_SEQUENCE_CLOCKS: usize = 1 << 20;
+const MOST_SEQUENCE_CLOCKS: usize = 1 << 18;
 /// A clock that seems to run so wrong was set between two snapshots.
 const STEP_PPM: i128 = 1_000;
 

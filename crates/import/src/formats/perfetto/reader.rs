@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{Hash as _, Hasher as _};
+use std::rc::Rc;
 
 use twox_hash::XxHash64;
 
@@ -18,7 +19,7 @@ use crate::formats::bag::Bag;
 use crate::formats::wire::{self, Fields, Value};
 
 /// Sequences of packets.
-const MOST_SEQUENCES: usize = 1 << 20;
+const MOST_SEQUENCES: usize = 1 << 16;
 /// Bags that are kept for the next events.
 const MOST_SPARE: usize = 256;
 
@@ -69,7 +70,7 @@ impl Spare {
 /// The state of a pass.
 #[derive(Debug)]
 pub(super) struct Reader {
-    pub(super) tracks: Tracks,
+    pub(super) tracks: Rc<Tracks>,
     pub(super) clocks: Clocks,
     sequences: HashMap<u32, Sequence>,
     /// What interned texts may still take.
@@ -84,15 +85,15 @@ pub(super) struct Reader {
 impl Reader {
     /// A first pass.
     pub(super) fn first() -> Reader {
-        Reader::new(Tracks::default(), Clocks::default(), true)
+        Reader::new(Rc::default(), Clocks::default(), true)
     }
 
     /// A second pass, with what the first one found.
-    pub(super) fn second(tracks: Tracks, clocks: Clocks) -> Reader {
+    pub(super) fn second(tracks: Rc<Tracks>, clocks: Clocks) -> Reader {
         Reader::new(tracks, clocks, false)
     }
 
-    fn new(tracks: Tracks, clocks: Clocks, first: bool) -> Reader {
+    fn new(tracks: Rc<Tracks>, clocks: Clocks, first: bool) -> Reader {
         Reader {
             tracks,
             clocks,
@@ -161,18 +162,20 @@ impl Reader {
             }
             Some(Payload::TrackDescriptor(bytes)) => {
                 if self.first {
-                    self.tracks.track(bytes);
+                    Rc::make_mut(&mut self.tracks).track(bytes);
                 }
                 // Events that name no track are of the thread that the sequence described last.
                 if let Some(thread) = wire::find(bytes, 4).and_then(Value::bytes) {
                     self.thread_descriptor(thread, packet.sequence);
                 }
             }
-            Some(Payload::ProcessTree(bytes)) if self.first => self.tracks.tree(bytes),
-            Some(Payload::ProcessDescriptor(bytes)) if self.first => _ = self.tracks.process(bytes, b""),
+            Some(Payload::ProcessTree(bytes)) if self.first => Rc::make_mut(&mut self.tracks).tree(bytes),
+            Some(Payload::ProcessDescriptor(bytes)) if self.first => {
+                _ = Rc::make_mut(&mut self.tracks).process(bytes, b"")
+            }
             Some(Payload::ThreadDescriptor(bytes)) => {
                 if self.first {
-                    self.tracks.thread(bytes, b"");
+                    Rc::make_mut(&mut self.tracks).thread(bytes, b"");
                 }
                 self.thread_descriptor(bytes, packet.sequence);
             }
@@ -373,7 +376,9 @@ impl Reader {
         };
         if counter.is_some_and(|counter| counter.incremental) {
             let sequence = self.sequences.entry(number).or_default();
-            let sum = sequence.count_on(uuid, value.0, value.1.unwrap_or(0.0));
+            let Some(sum) = sequence.count_on(uuid, value.0, value.1.unwrap_or(0.0), &mut self.room) else {
+                return self.skip("counter beyond the limit");
+            };
             value = (sum.0, (sum.1 != 0.0 || value.1.is_some()).then_some(sum.1 + sum.0 as f64));
         }
         let mut bag = self.spare.take();

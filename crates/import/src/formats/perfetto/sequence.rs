@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use crate::formats::wire::{Fields, Value, varints};
 
-/// Bytes that all interned texts of a trace may take.
+/// Bytes that all interned texts of a trace may take, and counters that count on.
 pub(super) const MOST_INTERNED: usize = 256 << 20;
 /// What one entry takes besides its text.
 const ENTRY: usize = 64;
 /// Extra counters of one event.
-const MOST_EXTRA: usize = 1024;
+const MOST_EXTRA: usize = 64;
 
 /// Texts by their number.
 type Table = HashMap<u64, Box<[u8]>>;
@@ -85,15 +85,16 @@ impl Sequence {
         self.sources.get(&number)
     }
 
-    /// A counter that counts on; none where there are too many.
-    pub(super) fn count_on(&mut self, track: u64, whole: i64, fraction: f64) -> (i64, f64) {
-        if !self.counters.contains_key(&track) && self.counters.len() >= MOST_INTERNED / ENTRY {
-            return (whole, fraction);
+    /// A counter that counts on, and takes of the room; none where there is no room.
+    pub(super) fn count_on(&mut self, track: u64, whole: i64, fraction: f64, room: &mut usize) -> Option<(i64, f64)> {
+        if !self.counters.contains_key(&track) {
+            *room = room.checked_sub(ENTRY)?;
+            self.bytes += ENTRY;
         }
         let counter = self.counters.entry(track).or_default();
         counter.0 = counter.0.wrapping_add(whole);
         counter.1 += fraction;
-        *counter
+        Some(*counter)
     }
 
     /// `InternedData`. Takes of the room what it needs, and tells how many entries had none.

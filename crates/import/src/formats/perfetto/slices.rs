@@ -19,6 +19,8 @@ use crate::sink::Sink;
 
 /// Spans that are open at once, on all tracks.
 const MOST_OPEN: usize = 1 << 20;
+/// Spans within each other, on one track. Perfetto itself takes 255.
+const DEEPEST: usize = 4096;
 /// Bytes that they, and the events that wait, may take each.
 const MOST_BYTES: usize = 256 << 20;
 /// Events of tracks out of order that wait for earlier ones.
@@ -68,10 +70,18 @@ impl Ord for Waiting {
     }
 }
 
+/// What is open on one track.
+#[derive(Debug, Default)]
+struct Stack {
+    items: Vec<Open>,
+    /// Those of it whose end is known. Where there is none, nothing is to be settled.
+    ended: usize,
+}
+
 /// Spans of a trace in the making.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
-    stacks: HashMap<Place, Vec<Open>>,
+    stacks: HashMap<Place, Stack>,
     open: usize,
     bytes: usize,
     /// Tracks whose events are not in the order of time.
@@ -139,14 +149,17 @@ impl Slices {
         self.name_thread(decoded.owner, decoded.at_ns, out)?;
         self.settle(decoded.place, decoded.at_ns, out)?;
         let weight = decoded.bag.weight();
-        if self.open >= MOST_OPEN || self.bytes + weight > MOST_BYTES {
-            out.sink.skip("span beyond the limit of a million open ones, or of 256 MiB", decoded.offset);
+        let stack = self.stacks.entry(decoded.place).or_default();
+        let full = self.open >= MOST_OPEN || self.bytes + weight > MOST_BYTES || stack.items.len() >= DEEPEST;
+        if full {
+            out.sink
+                .skip("span beyond the limits: 4096 within each other, a million open ones, 256 MiB", decoded.offset);
             out.spare.give(decoded.bag);
             return Ok(());
         }
         self.open += 1;
         self.bytes += weight;
-        self.stacks.entry(decoded.place).or_default().push(Open {
+        stack.items.push(Open {
             start_ns: decoded.at_ns,
             end_ns: None,
             bag: decoded.bag,
@@ -167,14 +180,14 @@ impl Slices {
             open.end_ns.is_none() && names && (cat.is_empty() || open.bag.cat() == cat)
         };
         let stack = self.stacks.get_mut(&decoded.place);
-        let found = stack.and_then(|stack| Some((stack.iter().rposition(fits)?, stack)));
+        let found = stack.and_then(|stack| Some((stack.items.iter().rposition(fits)?, stack)));
         let Some((at, stack)) = found else {
             out.sink.skip("end without a begin", decoded.offset);
             out.spare.give(decoded.bag);
             return Ok(());
         };
-        let uppermost = at + 1 == stack.len();
-        let open = &mut stack[at];
+        let uppermost = at + 1 == stack.items.len();
+        let open = &mut stack.items[at];
         open.end_ns = Some(decoded.at_ns.max(open.start_ns));
         let weight = open.bag.weight();
         let mut bag = std::mem::take(&mut open.bag);
@@ -189,7 +202,9 @@ impl Slices {
         out.spare.give(decoded.bag);
         let (start_ns, owner) = (open.start_ns, open.owner);
         if uppermost {
-            stack.pop();
+            stack.items.pop();
+        } else {
+            stack.ended += 1;
         }
         self.open -= 1;
         self.bytes = self.bytes.saturating_sub(weight);
@@ -202,9 +217,10 @@ impl Slices {
         self.settle(decoded.place, decoded.at_ns, out)?;
         let end_ns = decoded.at_ns.saturating_add(lasted_ns);
         let stack = self.stacks.entry(decoded.place).or_default();
-        // Those that cross it are cut at its end: it stays until then. A million that all end later are not believed.
-        if stack.len() < MOST_OPEN {
-            stack.push(Open {
+        // Those that cross it are cut at its end: it stays until then.
+        if stack.items.len() < DEEPEST {
+            stack.ended += 1;
+            stack.items.push(Open {
                 start_ns: decoded.at_ns,
                 end_ns: Some(end_ns),
                 bag: Bag::default(),
@@ -223,7 +239,8 @@ impl Slices {
 
     /// Takes off a stack what is over by then. Spans that are open above one that is over end with it.
     fn settle(&mut self, place: Place, now_ns: i64, out: &mut Output<'_>) -> Result<()> {
-        let Some(stack) = self.stacks.get_mut(&place) else { return Ok(()) };
+        let Some(stack) = self.stacks.get_mut(&place).filter(|stack| stack.ended > 0) else { return Ok(()) };
+        let Stack { items: stack, ended } = stack;
         let mut open_above = false;
         for at in (0..stack.len()).rev() {
             let Some(end_ns) = stack[at].end_ns else {
@@ -251,12 +268,13 @@ impl Slices {
                 stack.truncate(at);
             }
         }
+        *ended = stack.iter().filter(|open| open.end_ns.is_some()).count();
         Ok(())
     }
 
     /// Drops the stack of a track that has nothing open, where there are many.
     fn forget(&mut self, place: Place) {
-        if self.stacks.len() > MOST_EMPTY && self.stacks.get(&place).is_some_and(Vec::is_empty) {
+        if self.stacks.len() > MOST_EMPTY && self.stacks.get(&place).is_some_and(|stack| stack.items.is_empty()) {
             self.stacks.remove(&place);
         }
     }
@@ -265,13 +283,13 @@ impl Slices {
     pub(super) fn finish(&mut self, reader: &mut Reader, sink: &mut dyn Sink, clock: &Clock) -> Result<()> {
         let last: HashMap<u32, i64> = {
             let waiting = self.waiting.iter().map(|waiting| waiting.0.decoded.sequence);
-            let open = self.stacks.values().flatten().map(|open| open.sequence);
+            let open = self.stacks.values().flat_map(|stack| &stack.items).map(|open| open.sequence);
             waiting.chain(open).filter_map(|number| Some((number, reader.last_ns(number)?))).collect()
         };
         let mut out = Output { sink, clock, tracks: &reader.tracks, spare: &mut reader.spare };
         while self.apply_first(&mut out)? {}
         let stacks = std::mem::take(&mut self.stacks);
-        let open = stacks.into_iter().flat_map(|(place, stack)| stack.into_iter().map(move |open| (place, open)));
+        let open = stacks.into_iter().flat_map(|(place, stack)| stack.items.into_iter().map(move |open| (place, open)));
         let mut open: Vec<(Place, Open)> = open.filter(|(_, open)| open.end_ns.is_none()).collect();
         open.sort_by_key(|(place, open)| (open.offset, *place));
         for (place, open) in open {

@@ -117,6 +117,21 @@ fn ends_that_do_not_match() {
 }
 
 #[test]
+fn what_is_too_deep_is_counted_and_takes_no_time() {
+    let begin = event(1_100, 1, &[number(11, 2), bytes(23, b"b")]);
+    let trace = started(&vec![begin; 100_000]);
+    let (memory, read) = memory_of(&trace.concat());
+    read.expect("a good trace");
+    let deep = "span beyond the limits: 4096 within each other, a million open ones, 256 MiB";
+    assert_eq!((memory.events.len(), memory.skipped[deep].count), (1 + 4096, 100_000 - 4096));
+    // And of arguments.
+    let note = message(4, &[bytes(10, b"x"), number(2, 1)]);
+    let many = (0..200_000_u32).flat_map(|place| message(4, &[bytes(10, &place.to_le_bytes())])).chain(note).collect();
+    let (memory, _) = memory_of(&started(&[event(1_100, 3, &[number(11, 2), many])]).concat());
+    assert_eq!(memory.skipped["argument beyond the limit of 1024, or of 32 MiB"].count, 1);
+}
+
+#[test]
 fn events_out_of_order_wait() {
     let on = |name: &str| [number(11, 2), bytes(23, name.as_bytes())];
     let trace = started(&[
