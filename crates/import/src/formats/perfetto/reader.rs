@@ -171,7 +171,7 @@ impl Reader {
             }
             Some(Payload::ProcessTree(bytes)) if self.first => Rc::make_mut(&mut self.tracks).tree(bytes),
             Some(Payload::ProcessDescriptor(bytes)) if self.first => {
-                _ = Rc::make_mut(&mut self.tracks).process(bytes, b"")
+                _ = Rc::make_mut(&mut self.tracks).process(bytes, b"");
             }
             Some(Payload::ThreadDescriptor(bytes)) => {
                 if self.first {
