@@ -30,8 +30,8 @@ BOOT_NS = 50_000_000_000
 UTC_NS = 1_794_990_000_000_000_000
 
 SLICES = """
-    select s.id as id, s.ts as ts, s.dur as dur, coalesce(s.name, 'unnamed') as name,
-           coalesce(s.category, 'track_event') as cat, t.tid as tid, p.pid as pid, s.arg_set_id as args
+    select s.id as id, s.ts as ts, s.dur as dur, coalesce(nullif(s.name, ''), 'unnamed') as name,
+           coalesce(nullif(s.category, ''), 'track_event') as cat, t.tid as tid, p.pid as pid, s.arg_set_id as args
     from slice s left join thread_track tt on s.track_id = tt.id and tt.name is null left join thread t using (utid)
          left join process p using (upid)
 """
@@ -565,6 +565,9 @@ def compare(program, path, directory):
     # Both count from their first event.
     first = min((row["ts"] for row in slices + counters), default=0)
     first_ours = min([span["ts"] for span in spans] + [at for at, _, _ in counts], default=0)
+    # Numbers of threads have 32 bits and no sign here.
+    for row in slices:
+        row["tid"] = row["tid"] if row["tid"] is None else row["tid"] & 0xFFFFFFFF
     unended = [row for row in slices if row["dur"] < 0]
     if len(unended) != skipped.get("span without end", 0):
         wrong.append(f"{len(unended)} slices without end, ours {skipped.get('span without end', 0)}")

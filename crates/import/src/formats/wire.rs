@@ -38,6 +38,11 @@ impl<'a> Value<'a> {
         self.number().and_then(|number| u32::try_from(number).ok())
     }
 
+    /// The lower 32 bits of a number: a process or thread, which some write as a negative number or of an address.
+    pub(crate) fn low(self) -> Option<u32> {
+        self.number().map(|number| number as u32)
+    }
+
     /// A fraction of eight bytes.
     pub(crate) fn double(self) -> Option<f64> {
         match self {

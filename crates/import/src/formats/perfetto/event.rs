@@ -196,8 +196,8 @@ impl<'a> Legacy<'a> {
                 (11, _) => legacy.id = number.map(Id::Global),
                 (7, Value::Bytes(scope)) => legacy.id_scope = scope,
                 (8, _) => legacy.bind_id = number,
-                (18, _) => legacy.pid = value.small(),
-                (19, _) => legacy.tid = value.small(),
+                (18, _) => legacy.pid = value.low(),
+                (19, _) => legacy.tid = value.low(),
                 // How flows bind, and the scope of instants: for drawing.
                 _ => {}
             }

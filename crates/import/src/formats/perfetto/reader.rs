@@ -199,8 +199,8 @@ impl Reader {
         for (field, value) in Fields::new(bytes) {
             let ns = value.signed().unwrap_or(0).saturating_mul(1_000);
             match field {
-                1 => pid = value.small(),
-                2 => tid = value.small(),
+                1 => pid = value.low(),
+                2 => tid = value.low(),
                 6 => sequence.time_ns = Some(ns),
                 7 => sequence.thread_time_ns = ns,
                 8 => sequence.instructions = value.signed().unwrap_or(0),

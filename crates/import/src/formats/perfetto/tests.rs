@@ -325,6 +325,17 @@ fn a_trace_that_perfetto_s_own_classes_wrote() {
 }
 
 #[test]
+fn threads_may_have_negative_numbers() {
+    let tid = number(2, (-2_i64).cast_unsigned());
+    let trace = started(&[
+        track(&[number(1, 9), message(4, &[number(1, 7), tid])]),
+        event(1_100, 1, &[number(11, 9), bytes(23, b"x")]),
+        event(1_200, 2, &[number(11, 9)]),
+    ]);
+    check(&trace, &["span x track_event 7/4294967294 1001100..1001200"], &[]);
+}
+
+#[test]
 fn without_utc_times_count_from_1970() {
     let instant = |fields: &[Vec<u8>]| packet(1, &[fields, &[message(11, &[number(9, 3)])]].concat());
     let (memory, _) = memory_of(&instant(&[number(8, 77)]));

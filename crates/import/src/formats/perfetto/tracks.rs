@@ -150,7 +150,7 @@ impl Tracks {
         let (mut pid, mut name, mut command) = (None, &b""[..], Vec::new());
         for (field, value) in Fields::new(bytes) {
             match (field, value) {
-                (1, _) => pid = value.small(),
+                (1, _) => pid = value.low(),
                 (2, Value::Bytes(word)) => add_word(&mut command, word),
                 (6, Value::Bytes(text)) => name = text,
                 _ => {}
@@ -166,8 +166,8 @@ impl Tracks {
         let (mut pid, mut tid, mut name) = (None, None, &b""[..]);
         for (field, value) in Fields::new(bytes) {
             match (field, value) {
-                (1, _) => pid = value.small(),
-                (2, _) => tid = value.small(),
+                (1, _) => pid = value.low(),
+                (2, _) => tid = value.low(),
                 (5, Value::Bytes(text)) => name = text,
                 _ => {}
             }
@@ -184,11 +184,11 @@ impl Tracks {
             let (mut first, mut second, mut third, mut name, mut words) = (None, None, None, &b""[..], Vec::new());
             for (inner, value) in Fields::new(bytes) {
                 match (inner, value) {
-                    (1, _) => first = value.small(),
+                    (1, _) => first = value.low(),
                     (2, Value::Bytes(text)) => name = text,
-                    (2, _) => second = value.small(),
+                    (2, _) => second = value.low(),
                     (3, Value::Bytes(word)) => add_word(&mut words, word),
-                    (3, _) => third = value.small(),
+                    (3, _) => third = value.low(),
                     _ => {}
                 }
             }
