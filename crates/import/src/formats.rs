@@ -1,5 +1,9 @@
 //! The readers, one module per format.
 
+mod bag;
 pub mod discs;
 pub mod nginx;
+pub mod otlp;
+pub mod perfetto;
 mod time;
+mod wire;

@@ -168,6 +168,17 @@ impl Read for Input<'_> {
     }
 }
 
+impl BufRead for Input<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.reader.consume(bytes);
+        self.offset += bytes as u64;
+    }
+}
+
 /// The part of a name behind its last `/` or `!`, without the endings of packed files.
 pub fn file_name(name: &str) -> &str {
     let mut name = name.rsplit(['/', '!']).next().unwrap_or(name);

@@ -40,6 +40,8 @@ pub struct Format {
 
 /// All of them, in the order of the documents.
 pub const FORMATS: &[Format] = &[
+    formats::perfetto::FORMAT,
+    formats::otlp::FORMAT,
     formats::nginx::FORMAT,
     formats::discs::bpftrace::FORMAT,
     formats::discs::align::FORMAT,

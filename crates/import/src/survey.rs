@@ -1,5 +1,6 @@
 //! What is known of all files before the first event is written: clocks, names of processes, what the user said.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::clock::{Clock, ClockKind};
@@ -18,6 +19,8 @@ pub struct Survey {
     pub notes: Vec<String>,
     /// What the files of result folders of the DISCS tools tell.
     pub discs: discs::Facts,
+    /// What the first pass over a file found for the second, by the file's name.
+    pub(crate) own: BTreeMap<String, Box<dyn Any>>,
 }
 
 impl Survey {
@@ -31,6 +34,16 @@ impl Survey {
         for (kind, clock) in found.clocks {
             self.clocks.entry(kind).or_insert(clock);
         }
+    }
+
+    /// Keeps what the first pass over a file found, in a form that its format alone knows.
+    pub fn keep(&mut self, name: &str, facts: impl Any) {
+        self.own.insert(name.to_owned(), Box::new(facts));
+    }
+
+    /// What [`Survey::keep`] was given.
+    pub fn kept<T: Any>(&self, name: &str) -> Option<&T> {
+        self.own.get(name)?.downcast_ref()
     }
 
     /// The clock of a kind; one that is described nowhere counts from the epoch, and says so.
