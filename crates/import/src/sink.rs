@@ -138,6 +138,7 @@ impl Sink for RunSink {
             exe: process.exe.to_owned(),
             cmd: command,
             rank: process.rank,
+            start: process.start,
             ..Identity::default()
         };
         let output = self.output()?;
