@@ -4,8 +4,12 @@
     cargo build --profile bench -p weftline-import --example import_run
     python tools/darshan/compare.py --importer target/release/examples/import_run [LOG…]
 
-Without logs it takes those that come with PyDarshan. What PyDarshan makes up is no difference: counters that a log's version does not have are -1 there
-and missing here, a counter of 0 is missing here. Ends with 1 where anything differs.
+Without logs it takes those that come with PyDarshan. To compare those that our tests write (all versions, both byte orders):
+
+    DARSHAN_LOGS=/tmp/logs cargo nextest run --cargo-profile bench -p weftline-import logs_for_other_readers
+
+Counters that a log's version does not have are -1 there and missing here, a counter of 0 is missing here. What PyDarshan itself loses is counted apart,
+as "explained" (see `lost`). Logs that it cannot open are named: its wheels have no bzip2. Ends with 1 where anything differs.
 """
 
 import argparse
@@ -26,12 +30,37 @@ DXT = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 LUSTRE_1 = {"LUSTRE_COMP_STRIPE_SIZE": "LUSTRE_STRIPE_SIZE", "LUSTRE_COMP_STRIPE_COUNT": "LUSTRE_STRIPE_WIDTH"}
 
 
+# PnetCDF's counters before version 3: whose sum or which one is today's.
+PNETCDF = {
+    "PNETCDF_FILE_OPENS": ["PNETCDF_INDEP_OPENS", "PNETCDF_COLL_OPENS"],
+    **{
+        f"PNETCDF_FILE_F_{name}_TIMESTAMP": [f"PNETCDF_F_{name}_TIMESTAMP"]
+        for name in ["OPEN_START", "CLOSE_START", "OPEN_END", "CLOSE_END"]
+    },
+}
+
+
+def lost(module, version, swapped, name):
+    """Whether PyDarshan loses a counter of an old record when it makes a new one of it.
+
+    POSIX records before version 4 get room for new integers, and the last real numbers are not moved: two of version 3, four of those before. Where bytes
+    are swapped as well, it leaves three real numbers as they are, whose places are those of the new integers.
+    """
+    if module != "POSIX" or version >= 4:
+        return False
+    ends = ["VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES"]
+    ends += ["FASTEST_RANK_TIME", "SLOWEST_RANK_TIME"] if version < 3 else []
+    ends += ["META_TIME", "MAX_READ_TIME", "MAX_WRITE_TIME"] if swapped else []
+    return name.removeprefix("POSIX_F_") in ends
+
+
 class Tally:
     """Cells that are equal, and those that are not."""
 
     def __init__(self):
         self.equal = {}
         self.different = []
+        self.explained = 0
 
     def cell(self, kind, where, ours, theirs, slack=0):
         same = ours == theirs
@@ -81,7 +110,7 @@ def by_record(events, name):
     return [event["args"] for event in events if event["cat"] == "darshan" and event["name"] == name]
 
 
-def compare_counters(tally, log, handle, events, modules, module):
+def compare_counters(tally, log, handle, events, modules, module, swapped):
     theirs = list(records(handle, module))
     ours = by_record(events, module) or by_record(events, "PNETCDF" if module == "PNETCDF_FILE" else module)
     version = modules[module]["ver"]
@@ -96,6 +125,11 @@ def compare_counters(tally, log, handle, events, modules, module):
                 if name.endswith("RENAMED_FROM"):
                     value %= 1 << 64
                 found = mine.get(name)
+                if module == "PNETCDF_FILE" and version < 3 and name in PNETCDF:
+                    found = sum(mine.get(old, 0) for old in PNETCDF[name]) or None
+                if found is not None and found != value and lost(module, version, swapped, name):
+                    tally.explained += 1
+                    continue
                 if found is None:
                     # What the version of the log does not have is -1 there; zero is left out here.
                     found = -1 if value == -1 else 0
@@ -179,7 +213,14 @@ def compare_job(tally, log, handle, events, paths):
     # A log in whole seconds counts the last of them.
     end = job["end_time_sec"] * 10**9 + job["end_time_nsec"] + (10**9 if mine["log_version"] < "3.41" else 0)
     tally.cell("job", f"{log} end", mine["end_ns"], end)
-    tally.cell("job", f"{log} exe", mine["exe"], " ".join(backend.log_get_exe(handle).split()))
+    theirs = backend.log_get_exe(handle).split()
+    if not theirs or "***" in mine["exe"]:
+        # It has no command line where no line ends it; and secrets are masked here.
+        tally.explained += 1
+        theirs = [word for word, own in zip(theirs, mine["exe"].split()) if "***" not in own]
+        tally.cell("job", f"{log} exe", [word for word in theirs if word not in mine["exe"].split()], [])
+    else:
+        tally.cell("job", f"{log} exe", mine["exe"], " ".join(theirs))
     for key, value in job["metadata"].items():
         tally.cell("job", f"{log} {key}", mine.get(key), value)
     mounts = sorted((kind, path) for path, kind in backend.log_get_mounts(handle))
@@ -205,6 +246,10 @@ def main():
         tally = Tally()
         name = pathlib.Path(log).name
         handle = backend.log_open(log)
+        if handle["handle"] == backend.ffi.NULL:
+            print(f"{name}: PyDarshan cannot open it")
+            continue
+        swapped = pathlib.Path(log).read_bytes()[8:16] == (6567223).to_bytes(8, "big")
         modules = backend.log_get_modules(handle)
         with tempfile.TemporaryDirectory() as directory:
             events, said = imported(told.importer, log, directory)
@@ -212,7 +257,7 @@ def main():
         compare_job(tally, name, handle, events, paths)
         for module in modules:
             if module in COUNTERS:
-                compare_counters(tally, name, handle, events, modules, module)
+                compare_counters(tally, name, handle, events, modules, module, swapped)
             elif module in DXT:
                 compare_dxt(tally, name, handle, events, module)
             elif module == "LUSTRE":
@@ -226,9 +271,10 @@ def main():
         for line in tally.different[:20]:
             print(f"  {line}")
         every.different += tally.different
+        every.explained += tally.explained
         for kind, count in tally.equal.items():
             every.equal[kind] = every.equal.get(kind, 0) + count
-    print(f"{len(logs)} logs: {sum(every.equal.values())} cells equal, {len(every.different)} different")
+    print(f"{len(logs)} logs: {sum(every.equal.values())} cells equal, {len(every.different)} different, {every.explained} explained")
     print(", ".join(f"{kind} {count}" for kind, count in sorted(every.equal.items())))
     return 1 if every.different else 0
 
