@@ -243,7 +243,8 @@ impl Output {
         };
         put_all(lines, event.args);
         lines.finish();
-        self.events += 1;
+        // A member tells how many events it has; metadata are none.
+        self.events += u32::from(event.shape != Shape::Metadata);
     }
 
     /// Writes the open member behind the others.

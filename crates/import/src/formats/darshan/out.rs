@@ -109,7 +109,8 @@ impl<'o> Out<'o> {
         ];
         let args = if total.calls == 1 { &all[..] } else { &all[..4] };
         let (start_ns, end_ns) = total.life;
-        let shape = Shape::Total { end_ns };
+        // It says itself how long its time is, which is none without a length.
+        let shape = Shape::Total { end_ns: end_ns.max(start_ns.saturating_add(1)) };
         self.sink.event(&Event { shape, name, cat, pid, tid: ALL_THREADS, start_ns, args })
     }
 }
