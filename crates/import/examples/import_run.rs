@@ -1,4 +1,5 @@
 //! Imports files into a new run, without the command: `import_run RUN PATH…`. Tools that compare an import with another reader use it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -91,7 +91,7 @@ pub(super) fn rest(cat: &str, out: &mut Out<'_>, held: Held) -> Result<()> {
         let file = out.names.of(id, &mut made).to_vec();
         for (name, total) in ["read", "write"].into_iter().zip(&totals) {
             if total.calls == 0 && total.bytes > 0 {
-                // Never seen: the counters and the segments of one log tell the same.
+                // Counters and segments of one log tell the same, or it is damaged.
                 out.sink.skip("bytes that a file's segments do not have", 0);
             }
             out.total(cat, name, pid, &file, total)?;

@@ -99,11 +99,10 @@ impl Log {
         bytes.bytes
     }
 
-    /// A record in which every counter has another value.
+    /// A record in which every counter has another value, but those of streams in version 1 of POSIX: other readers leave such records out.
     pub(super) fn filled(&self, module: &str, version: u32, head: (u64, i64)) -> Vec<u8> {
         let layout = Layout::of(module, version).expect("a layout");
         let mut value = 100.0_f64;
-        // Version 1 of POSIX counted streams as well, and other readers leave such records out.
         let names: Vec<String> = layout.integers.iter().chain(&layout.reals).cloned().collect();
         let known: Vec<(&str, f64)> = names
             .iter()
