@@ -207,8 +207,8 @@ impl Hlm {
         let width = if by_time { by.width_ns } else { i64::MAX };
         let add = |groups: &mut Groups<Stats>, key: &KeyOfIds<'_>| {
             for (ids, profile) in &totals.records {
-                let life = totals.axis.range(ids.start);
-                for part in totals.axis.parts(ids.start, profile.count, width) {
+                let life = totals.axis.range(ids.start, ids.length);
+                for part in totals.axis.parts(ids.start, ids.length, profile.count, width) {
                     groups.cell(&key.words(ids, part.bucket)).merge(&profile.stats(part.from, part.to, life));
                 }
             }

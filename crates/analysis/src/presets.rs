@@ -63,7 +63,11 @@ impl Preset {
     /// The layers, outermost first. Those of `auto` follow from the run's categories.
     pub fn layers(self, dictionary: &Dictionary) -> Vec<Layer> {
         let table: &[Row] = match self {
-            Preset::Posix => &POSIX,
+            Preset::Posix => {
+                let cats: BTreeSet<String> = dictionary.cats.iter().map(str::to_lowercase).collect();
+                let used = LIBRARIES.iter().filter(|cat| cats.contains(**cat)).map(|cat| library(cat));
+                return used.chain(POSIX.iter().map(Row::layer)).collect();
+            }
             Preset::Dlio => &DLIO,
             Preset::Ai => &AI,
             Preset::Auto => return auto(dictionary),
@@ -143,6 +147,25 @@ static LOADER_DERIVED: [Derived; 2] =
     [Derived { name: "init", test: Test::NameHas("init") }, Derived { name: "item", test: Test::NameHas("item") }];
 
 static POSIX: [Row; 1] = [Row::new("posix", IO, None).with(&IO_DERIVED)];
+
+/// Categories of I/O libraries, as Darshan's records have them, outermost first. They are layers of jobs that use them.
+const LIBRARIES: [&str; 6] = ["h5f", "h5d", "pnetcdf", "pnetcdf_file", "pnetcdf_var", "mpi-io"];
+
+static LIBRARY_DERIVED: [Derived; 3] = [
+    Derived { name: "open", test: Test::NameIn(&["open"]) },
+    Derived { name: "read", test: Test::NameIn(&["read"]) },
+    Derived { name: "write", test: Test::NameIn(&["write"]) },
+];
+
+fn library(category: &'static str) -> Layer {
+    Layer {
+        name: Cow::Owned(sanitized(category)),
+        test: cat(category),
+        parent: None,
+        asynchronous: false,
+        derived: &LIBRARY_DERIVED,
+    }
+}
 
 static DLIO: [Row; 12] = [
     Row::new("app", Test::NameIn(&["DLIOBenchmark.initialize", "DLIOBenchmark.run"]), None),
@@ -269,6 +292,16 @@ mod tests {
             let called = |(layer, part): (&Cow<'_, str>, &str)| names.contains(&Cow::from(format!("{layer}_{part}")));
             assert!(preset != Preset::Auto || !parts.into_iter().any(called), "{names:?}");
         }
+    }
+
+    #[test]
+    fn libraries_are_layers_where_they_are_used() {
+        let names = |cats: &[&str]| {
+            let layers = Preset::Posix.layers(&dictionary(cats));
+            layers.iter().map(|layer| layer.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["POSIX"]), ["posix"]);
+        assert_eq!(names(&["POSIX", "MPI-IO", "STDIO", "H5D"]), ["h5d", "mpi_io", "posix"]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Process<'a> {
     pub command: &'a [&'a str],
     /// The rank within a parallel job.
     pub rank: Option<u32>,
+    /// What tells it from other processes of the same pid: when it started, in a unit of the format's own; 0 where nothing does.
+    pub start: u64,
 }
 
 /// One event. Times are nanoseconds since the epoch, on the clock of the run.

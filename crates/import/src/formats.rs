@@ -1,6 +1,7 @@
 //! The readers, one module per format.
 
 mod bag;
+pub mod darshan;
 pub mod discs;
 pub mod nginx;
 pub mod otlp;

@@ -40,6 +40,7 @@ pub struct Format {
 
 /// All of them, in the order of the documents.
 pub const FORMATS: &[Format] = &[
+    formats::darshan::FORMAT,
     formats::perfetto::FORMAT,
     formats::otlp::FORMAT,
     formats::nginx::FORMAT,

@@ -138,6 +138,7 @@ impl Sink for RunSink {
             exe: process.exe.to_owned(),
             cmd: command,
             rank: process.rank,
+            start: process.start,
             ..Identity::default()
         };
         let output = self.output()?;
@@ -250,7 +251,8 @@ impl Output {
         };
         put_all(lines, event.args);
         lines.finish();
-        self.events += 1;
+        // A member tells how many events it has; metadata are none.
+        self.events += u32::from(event.shape != Shape::Metadata);
     }
 
     /// Writes the open member behind the others.

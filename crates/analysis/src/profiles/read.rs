@@ -18,6 +18,8 @@ use crate::records::{CALL_COUNTS, Record, as_number, record_of, text, time_unit}
 pub(crate) struct Ids {
     /// Start of its period, ns since the epoch.
     pub(crate) start: i64,
+    /// How long its period is, ns, where it tells: other records have the one of the trace.
+    pub(crate) length: Option<i64>,
     pub(crate) cat: u32,
     pub(crate) name: u32,
     pub(crate) process: u32,
@@ -67,6 +69,7 @@ pub(crate) fn records(run: &Run, filter: &Filter, classes: &Classes) -> Result<V
     let columns = [
         Column::Phase,
         Column::Ts,
+        Column::Dur,
         Column::Cat,
         Column::Name,
         Column::Process,
@@ -146,6 +149,7 @@ fn fold(state: &mut FxHashMap<Ids, Profile>, batch: &Batch, classes: &Classes) {
         let size = if size.sum.is_some() { size } else { returned };
         let ids = Ids {
             start: number(batch.ints(Column::Ts), row).unwrap_or(0),
+            length: number(batch.ints(Column::Dur), row).filter(|length| *length > 0),
             cat,
             name,
             process: process_ids.value(row),

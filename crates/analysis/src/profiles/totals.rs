@@ -1,7 +1,8 @@
 //! Prepares calls that are known only as totals to be counted beside those that were recorded one by one.
 //!
 //! Three problems have to be solved. First, a trace may hold the same calls twice, one by one and as totals: a record is left out
-//! if the same thread has calls of the same name that began in the record's period. Second, a record has a period, but no times of its calls:
+//! if the same thread has calls of the same name that began in the record's period. Second, a record has a period (its own length, where it has one,
+//! else the one of all), but no times of its calls:
 //! it belongs to the bucket of its period, and if buckets are shorter than periods its calls are assumed to be evenly spaced. Third,
 //! single values are known only if the totals determine them (one call, two calls with extremes, equal calls); all else is
 //! [`Unknown`].
@@ -24,8 +25,10 @@ pub(crate) struct Axis {
     pub(crate) origin: i64,
     /// When the job ended, as far as the trace shows.
     pub(crate) end: i64,
-    /// How long the periods of records are.
+    /// How long the periods of records are that do not tell.
     pub(crate) period: i64,
+    /// The longest of all periods.
+    pub(crate) longest: i64,
 }
 
 /// Calls `from..to` of a record that are in a bucket.
@@ -38,26 +41,26 @@ pub(crate) struct BucketCalls {
 
 impl Axis {
     /// The part of a period in which the job ran; the whole of it where the spans do not tell.
-    pub(crate) fn range(&self, start: i64) -> (i64, i64) {
-        let end = start.saturating_add(self.period);
+    pub(crate) fn range(&self, start: i64, length: Option<i64>) -> (i64, i64) {
+        let end = start.saturating_add(length.unwrap_or(self.period));
         let inside = (start.max(self.origin), end.min(self.end));
         if inside.0 < inside.1 { inside } else { (start, end) }
     }
 
     /// Whether records are spread over several buckets.
     pub(crate) fn spreads(&self, width: i64) -> bool {
-        width < self.period
+        width < self.longest
     }
 
     /// Which calls of a record are in which bucket. Calls before the origin are in the first.
-    pub(crate) fn parts(&self, start: i64, calls: u64, width: i64) -> Vec<BucketCalls> {
-        let width = width.max(1);
+    pub(crate) fn parts(&self, start: i64, length: Option<i64>, calls: u64, width: i64) -> Vec<BucketCalls> {
+        let (width, period) = (width.max(1), length.unwrap_or(self.period));
         let bucket = |time: i64| time.saturating_sub(self.origin).div_euclid(width).max(0);
-        if !self.spreads(width) {
-            let middle = start.saturating_add(self.period / 2);
+        if width >= period {
+            let middle = start.saturating_add(period / 2);
             return vec![BucketCalls { bucket: bucket(middle) as u32, from: 0, to: calls }];
         }
-        let (from, to) = self.range(start);
+        let (from, to) = self.range(start, length);
         let (length, all) = (i128::from(to) - i128::from(from), i128::from(calls));
         let mut parts = Vec::new();
         let mut call: i128 = 0;
@@ -266,6 +269,11 @@ pub(crate) struct Records {
 /// By process, thread, category in lower case and name: places of records, by the start of their period.
 type Places = FxHashMap<(u32, i64, u32, u32), Vec<(i64, usize)>>;
 
+/// The period of a record.
+fn length_of(ids: &Ids, period: i64) -> i64 {
+    ids.length.unwrap_or(period)
+}
+
 impl Totals {
     /// Reads the records of a run that pass a filter. `period` is asked of the trace where it is not given; the run must be prepared.
     pub(crate) fn of(run: &Run, filter: &Filter, classes: &Classes, period: Option<i64>) -> Result<Totals> {
@@ -283,7 +291,7 @@ impl Records {
         let anytime = filter.clone().with_time(None, None);
         let mut records = records(run, &anytime, classes)?;
         if records.is_empty() {
-            let axis = Axis { origin, end: spans_end, period: DEFAULT_PERIOD };
+            let axis = Axis { origin, end: spans_end, period: DEFAULT_PERIOD, longest: DEFAULT_PERIOD };
             return Ok(Records { records, axis });
         }
         let period = period.map_or_else(|| recorded_period(run), |period| Ok(Some(period)))?.unwrap_or(DEFAULT_PERIOD);
@@ -291,14 +299,22 @@ impl Records {
         let last = records.iter().map(|(ids, _)| ids.start).max().unwrap_or(origin);
         // Spans tell when the job ended, unless there are calls after the last of them, or none that lasts.
         let spans_tell = times.spans.is_some() && spans_end > origin && last < spans_end;
-        let end = if spans_tell { spans_end } else { last.saturating_add(period) };
-        let axis = Axis { origin, end, period };
+        let ends = records.iter().map(|(ids, _)| ids.start.saturating_add(length_of(ids, period)));
+        let end = if spans_tell { spans_end } else { ends.max().unwrap_or(last) };
+        let longest = records.iter().map(|(ids, _)| length_of(ids, period)).max().unwrap_or(period);
+        let axis = Axis { origin, end, period, longest };
         // As with spans: what overlaps the time that was asked for is in.
         records.retain(|(ids, _)| {
-            let range = axis.range(ids.start);
+            let range = axis.range(ids.start, ids.length);
             filter.from_ns.is_none_or(|from| range.1 >= from) && filter.to_ns.is_none_or(|to| range.0 < to)
         });
         Ok(Records { records, axis })
+    }
+
+    /// The shortest time that may be shown unasked: of the time within a period of the trace nothing is known. Records with periods of their own have the
+    /// time in which their calls were made.
+    pub(crate) fn finest(&self) -> i64 {
+        if self.records.iter().all(|(ids, _)| ids.length.is_some()) { 1 } else { self.axis.period }
     }
 
     /// Those whose calls a shard of the trace holds one by one as well.
@@ -337,6 +353,7 @@ fn recorded_singly(
     period: i64,
 ) -> Result<FxHashSet<usize>> {
     use arrow_array::Array as _;
+    let longest = records.iter().map(|(ids, _)| length_of(ids, period)).max().unwrap_or(period);
     let process_ids = process_ids(dictionary);
     let key = |process: u32, tid: i64, cat: u32, name: u32| {
         (process_ids[process as usize], tid, classes.effective_cat(cat, 0), name)
@@ -358,8 +375,11 @@ fn recorded_singly(
             let key = key(processes.value(row), tids.value(row), cats.value(row), names.value(row));
             let Some(starts) = places.get(&key) else { continue };
             let file = files.is_valid(row).then(|| files.value(row));
-            let from = starts.partition_point(|(known, _)| known.saturating_add(period) <= start);
-            for (_, place) in starts[from..].iter().take_while(|(known, _)| *known <= start) {
+            let from = starts.partition_point(|(known, _)| known.saturating_add(longest) <= start);
+            for (known, place) in starts[from..].iter().take_while(|(known, _)| *known <= start) {
+                if known.saturating_add(length_of(&records[*place].0, period)) <= start {
+                    continue;
+                }
                 // A record with a file is about calls on that file only.
                 let same = records[*place].0.file.is_none_or(|known| {
                     file.is_some_and(|file| file == known || dictionary.file(file) == dictionary.file(known))
@@ -405,9 +425,12 @@ mod tests {
         #[test]
         fn calls_are_evenly_apart(
             start in -50i64..300, calls in 1u64..40, width in 1i64..120, period in 1i64..100, end in 1i64..350,
+            own in any::<bool>(),
         ) {
-            let axis = Axis { origin: 0, end, period };
-            let (from, to) = axis.range(start);
+            // A record's own length counts, not that of the others.
+            let (length, of_others) = if own { (Some(period), 1) } else { (None, period) };
+            let axis = Axis { origin: 0, end, period: of_others, longest: period };
+            let (from, to) = axis.range(start, length);
             let mut expected: std::collections::BTreeMap<u32, u64> = Default::default();
             for call in 0..calls as i64 {
                 let time = if width < period {
@@ -417,7 +440,7 @@ mod tests {
                 };
                 *expected.entry(time.div_euclid(width).max(0) as u32).or_default() += 1;
             }
-            let parts = axis.parts(start, calls, width);
+            let parts = axis.parts(start, length, calls, width);
             let found = parts.iter().map(|part| (part.bucket, part.to - part.from)).collect();
             prop_assert_eq!(expected, found);
             prop_assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from && pair[0].bucket < pair[1].bucket));

@@ -65,7 +65,7 @@ impl Setting {
         let end = if no_totals { end } else { end.max(records.axis.end) };
         let length_ns = end.saturating_sub(origin);
         // Nothing is known of the time within a period, so nobody is shown any of it unasked.
-        let finest = if no_totals { 1 } else { records.axis.period };
+        let finest = records.finest();
         let width_ns = question.width_ns.unwrap_or_else(|| round_width(length_ns).max(finest)).max(1);
         let buckets = i128::from(length_ns) / i128::from(width_ns) + 1;
         if buckets >= i128::from(u32::MAX) {
@@ -181,7 +181,7 @@ impl Setting {
             ignored: gathered.ignored,
             total_calls: gathered.totals,
             recorded_twice: totals.recorded_singly,
-            period_ns: totals.axis.period,
+            period_ns: totals.axis.longest,
             per_phase: run.times().per_phase,
             processes: processes.len() as u64,
             // A trace that names no host is of one.

@@ -18,7 +18,7 @@ impl Pass<'_> {
             let process = self.process_ids[ids.process as usize];
             let operation = self.classes.operation(ids.cat, ids.name);
             let (calls, bytes) = (profile.count, profile.bytes());
-            let (start, end) = totals.axis.range(ids.start);
+            let (start, end) = totals.axis.range(ids.start, ids.length);
             gathered.totals += calls;
 
             let known = gathered
@@ -38,7 +38,7 @@ impl Pass<'_> {
                     grown(&mut gathered.files, file as usize).add_to(Side::File, operation, sums);
                 }
                 grown(&mut gathered.processes, process as usize).add(operation, sums);
-                for part in totals.axis.parts(ids.start, calls, self.width_ns) {
+                for part in totals.axis.parts(ids.start, ids.length, calls, self.width_ns) {
                     let stats = profile.stats(part.from, part.to, (start, end));
                     let bucket = gathered.buckets.entry(part.bucket).or_default();
                     bucket.add(operation, summed(stats.count, stats.dur, stats.size));

@@ -259,3 +259,43 @@ proptest! {
         }
     }
 }
+
+/// Records that say how long their time is: calls are spread over that, and over nothing else. Spans of libraries and their totals have a layer.
+#[test]
+fn records_with_a_length_of_their_own() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let total = |name: &str, cat: &str, start: i64, dur: i64, calls: u64| {
+        format!(
+            "{{\"name\":\"{name}\",\"cat\":\"{cat}\",\"ts\":{},\"dur\":{dur},\"ph\":\"C\",\"pid\":1,\"tid\":0,\"args\":{{\"dft_cnt\":{calls},\"dur_sum\":500,\"size_sum\":{}}}}}\n",
+            BASE + start,
+            calls * 4096,
+        )
+    };
+    let job = format!(
+        "{{\"name\":\"job\",\"cat\":\"darshan\",\"ts\":{BASE},\"dur\":8000000,\"ph\":\"X\",\"pid\":1,\"tid\":1}}\n"
+    );
+    let text = [
+        "[\n".to_owned(),
+        job,
+        total("read", "POSIX", 2_000_000, 4_000_000, 8),
+        total("write", "POSIX", 6_500_000, 1, 1),
+        total("read", "MPI-IO", 2_000_000, 4_000_000, 2),
+    ]
+    .concat();
+    std::fs::write(directory.path().join("t.pfw"), text).expect("written");
+    for no_index in [false, true] {
+        let run = open(directory.path(), no_index);
+        let question = Question { width_ns: Some(SECOND), ..Question::default() };
+        let summary = Summary::of(&run, &question).expect("summed up");
+        let line: Vec<(u32, u64)> = summary.timeline.iter().map(|(bucket, sums)| (*bucket, sums.calls)).collect();
+        assert_eq!(line, [(2, 2), (3, 2), (4, 2), (5, 2), (6, 1)]);
+        assert_eq!((summary.job.period_ns, summary.spread, summary.job.time), (4 * SECOND, true, 8 * SECOND));
+        assert_eq!(summary.job.traffic.bytes(), 9 * 4096, "a library's bytes are those of its calls");
+        let layers: Vec<(&str, u64, u128)> =
+            summary.layers.iter().map(|layer| (&*layer.name, layer.count, layer.size)).collect();
+        assert_eq!(layers, [("mpi_io", 2, 2 * 4096), ("posix", 9, 9 * 4096)]);
+        // Nobody asked for a width: it is the job's, not that of the longest record.
+        let unasked = Summary::of(&run, &Question::default()).expect("summed up");
+        assert!(unasked.width_ns < SECOND, "{}", unasked.width_ns);
+    }
+}
