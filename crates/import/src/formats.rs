@@ -1,4 +1,5 @@
 //! The readers, one module per format.
 
 pub mod nginx;
+pub mod strace;
 mod time;

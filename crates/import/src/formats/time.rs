@@ -1,5 +1,8 @@
 //! Dates and times of day in text, as integers.
 
+/// Nanoseconds of a day.
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+
 /// Days from 1970-01-01 to a date of the Gregorian calendar; none where there is no such day.
 pub(crate) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
