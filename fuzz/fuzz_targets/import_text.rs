@@ -10,7 +10,14 @@ use weftline_import::sink::Memory;
 use weftline_import::survey::Survey;
 
 /// The formats, and a name that their files have.
-const KINDS: [(&str, &str); 2] = [("nginx", "access.log"), ("strace", "out.7")];
+const KINDS: [(&str, &str); 6] = [
+    ("nginx", "access.log"),
+    ("strace", "out.7"),
+    ("tracekit", "events.x.jsonl"),
+    ("tracekit", "cpu.log"),
+    ("tracekit", "mem.log"),
+    ("tracekit", "net.log"),
+];
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, text)) = bytes.split_first() else { return };

@@ -3,3 +3,4 @@
 pub mod nginx;
 pub mod strace;
 mod time;
+pub mod tracekit;

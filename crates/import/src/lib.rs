@@ -23,6 +23,7 @@ pub mod event;
 pub mod formats;
 pub mod import;
 pub mod input;
+mod json;
 pub mod record;
 pub mod registry;
 pub mod sink;

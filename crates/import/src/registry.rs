@@ -39,7 +39,7 @@ pub struct Format {
 }
 
 /// All of them, in the order of the documents.
-pub const FORMATS: &[Format] = &[formats::nginx::FORMAT, formats::strace::FORMAT];
+pub const FORMATS: &[Format] = &[formats::nginx::FORMAT, formats::strace::FORMAT, formats::tracekit::FORMAT];
 
 /// The format of a file: the most certain one, the first of several that are equally so.
 pub fn detect(head: &Head<'_>) -> Option<(&'static Format, Confidence)> {

@@ -19,6 +19,8 @@ pub struct Survey {
     pub makers: BTreeMap<u32, (u32, bool)>,
     /// The thread that lines of a file are of which name none, by the file's name.
     pub first_threads: BTreeMap<String, u32>,
+    /// Folders of Tracekit.
+    pub tracekit: crate::formats::tracekit::Folders,
     /// What was found without being told, a sentence each; printed, and kept in the run.
     pub notes: Vec<String>,
 }

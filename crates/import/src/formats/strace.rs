@@ -28,7 +28,7 @@ use self::line::{Body, Outcome, Prefix, Stamp};
 use crate::Result;
 use crate::clock::{Clock, ClockKind};
 use crate::event::{Arg, Event, Process, Shape};
-use crate::formats::time::DAY_NS;
+use crate::formats::time::Days;
 use crate::input::{Head, Input, Line};
 use crate::registry::{Confidence, Format};
 use crate::sink::Sink;
@@ -158,8 +158,7 @@ struct Pending {
 struct Times {
     clock: Option<Clock>,
     kind: Option<ClockKind>,
-    day: i64,
-    last: i64,
+    days: Days,
     sum: i64,
 }
 
@@ -178,7 +177,7 @@ impl Times {
                 ClockKind::LocalText => {
                     let mut clock = survey.local_clock();
                     match survey.first_day {
-                        Some(day) => self.day = day,
+                        Some(day) => self.days = Days::from(day),
                         None => clock.how += "; nothing tells the date: the first day is 1970-01-01",
                     }
                     clock
@@ -197,17 +196,7 @@ impl Times {
                 self.sum = self.sum.saturating_add(ns);
                 Some(self.sum)
             }
-            Stamp::OfDay(ns) => {
-                // A line may be a little earlier than the one before it, on both sides of midnight.
-                let late = ns > self.last.saturating_add(DAY_NS / 2) && self.last > 0;
-                if ns < self.last.saturating_sub(DAY_NS / 2) {
-                    self.day = self.day.saturating_add(1);
-                }
-                if !late {
-                    self.last = ns;
-                }
-                self.day.saturating_sub(i64::from(late)).checked_mul(DAY_NS)?.checked_add(ns)
-            }
+            Stamp::OfDay(ns) => self.days.at(ns),
         }
     }
 

@@ -17,24 +17,7 @@ fn check(name: &str, text: &str, known: Survey, events: &[&str], skipped: &[(&st
     memory
 }
 
-const WHOLE: &str = r#"100 1700000000.000001 execve("/usr/bin/cat", ["cat", "--password=x", "a\40b"], 0x7ffd /* 24 vars */) = 0 <0.000300>
-100 1700000000.100000 openat(AT_FDCWD, "dir/a \"b\"\n", O_RDONLY|O_CLOEXEC) = 3 <0.000010>
-100 1700000000.200000 read(3, "secret), = 5\"..."..., 4096) = 17 <0.000020>
-100 1700000000.210000 pread64(3, "", 10, 99) = 0 <0.000020>
-100 1700000000.220000 dup2(3, 9)         = 9 <0.000001>
-100 1700000000.230000 close(3)           = 0 <0.000001>
-100 1700000000.240000 write(9, "x", 1)   = -1 EBADF (Bad file descriptor) <0.000001>
-100 1700000000.250000 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 9, 0x1000) = 0xffffffffff600000 <0.000002>
-100 1700000000.260000 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD, child_tid=0x7f, stack_size=0x7ff} <unfinished ...>
-101 1700000000.270000 write(9, "y", 1 <unfinished ...>
-100 1700000000.280000 <... clone3 resumed> => {parent_tid=[101]}, 88) = 101 <0.020000>
-101 1700000000.280500 <... write resumed>) = 1
-101 1700000000.290000 poll([{fd=9, events=POLLIN}], 1, 5) = 1 ([{fd=9, revents=POLLIN}]) <0.000100>
-100 1700000000.300000 --- SIGCHLD {si_signo=SIGCHLD, si_pid=7} ---
-100 1700000000.310000 wait4(-1,  <unfinished ...>
-101 1700000000.320000 +++ exited with 0 +++
-100 1700000000.330000 +++ killed by SIGKILL +++
-"#;
+const WHOLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/strace.txt"));
 
 #[test]
 fn calls_signals_and_exits() {
