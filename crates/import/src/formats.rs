@@ -2,5 +2,5 @@
 
 pub mod nginx;
 pub mod strace;
-mod time;
+pub(crate) mod time;
 pub mod tracekit;

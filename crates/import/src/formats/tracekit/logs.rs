@@ -147,13 +147,11 @@ fn counter(sink: &mut dyn Sink, cat: &str, name: &str, at: (i64, i64), args: &[(
     sink.event(&Event { shape, name, cat, pid: 0, tid: 0, start_ns, args })
 }
 
+/// What is done with a line; false where it is no sample.
+type Each<'a> = dyn FnMut(&[u8], &mut dyn Sink) -> Result<bool> + 'a;
+
 /// Goes through the line in the buffer and those behind it; what is no sample is counted unless it is a heading.
-fn each_line(
-    input: &mut Input<'_>,
-    line: &mut Vec<u8>,
-    sink: &mut dyn Sink,
-    each: &mut dyn FnMut(&[u8], &mut dyn Sink) -> Result<bool>,
-) -> Result<()> {
+fn each_line(input: &mut Input<'_>, line: &mut Vec<u8>, sink: &mut dyn Sink, each: &mut Each<'_>) -> Result<()> {
     let mut about = Line { offset: 0, number: 1, cut: false, unfinished: false };
     loop {
         if !line.trim_ascii().is_empty() && !each(line, sink)? {
