@@ -9,6 +9,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = named.pop().ok_or("PATH… OUT")?;
     let options = Options { host: "host".to_owned(), ..Options::default() };
     let done = import(&named, Target::New(&out), &options)?;
-    println!("{}", serde_json::to_string_pretty(&done.record)?);
-    Ok(())
+    Ok(serde_json::to_writer_pretty(std::io::stdout().lock(), &done.record)?)
 }
