@@ -103,7 +103,7 @@ struct Text {
     #[serde(default)]
     discs: Discs,
     #[serde(default)]
-    format: Vec<Custom>,
+    format: Vec<toml::Spanned<Raw>>,
 }
 
 impl Config {
@@ -127,23 +127,19 @@ impl Config {
         if read.format.len() > MOST_FORMATS {
             return Err(wrong(0, "more than 1000 formats: split the file"));
         }
-        for (place, format) in read.format.iter().enumerate() {
-            let taken = crate::registry::FORMATS.iter().any(|known| known.kind == format.name)
-                || read.format[..place].iter().any(|other| other.name == format.name);
-            if taken {
-                let at = memchr::memmem::rfind(bytes, format.name.as_bytes()).unwrap_or(0);
+        let mut formats: Vec<Custom> = Vec::new();
+        for format in read.format {
+            let at = format.span().start;
+            let format = format.into_inner().check().map_err(|why| wrong(at, &why))?;
+            let known = crate::registry::FORMATS.iter().map(|known| known.kind);
+            if known.chain(formats.iter().map(|other| other.name.as_str())).any(|known| known == format.name) {
                 return Err(wrong(at, &format!("there is a format {:?} already: give it another name", format.name)));
             }
+            formats.push(format);
         }
         let mut mark = XxHash64::with_seed(0);
         mark.write(bytes);
-        Ok(Config { discs: read.discs, formats: read.format, mark: mark.finish() })
-    }
-}
-
-impl<'de> Deserialize<'de> for Custom {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        Raw::deserialize(deserializer)?.check().map_err(D::Error::custom)
+        Ok(Config { discs: read.discs, formats, mark: mark.finish() })
     }
 }
 

@@ -197,7 +197,7 @@ fn what_is_wrong_is_told_with_its_line() {
         &with("name = 'a'", "name = 'A b'"),
         "1: the name \"A b\" of a format has to be of small letters, digits and -",
     );
-    says(&with("name = 'a'", "name = 'strace'"), "2: there is a format \"strace\" already: give it another name");
+    says(&with("name = 'a'", "name = 'strace'"), "1: there is a format \"strace\" already: give it another name");
     says(
         &with("time =", "when ="),
         "6: unknown field `when`, expected one of `time`, `end`, `duration`, `pid`, `tid`, `name`, `category`, `host`, `path`, `arguments`, `counters`",
@@ -216,6 +216,13 @@ fn what_is_wrong_is_told_with_its_line() {
         "7: invalid type: sequence, expected the name of a field, the number of a column, or { value = … }",
     );
     says(&format!("{format}pid = 0"), "7: columns are counted from 1");
+    let second = with("name = 'a'", "name = 'b'").replace(", unit = 's'", "");
+    says(
+        &format!("{format}\n{second}"),
+        "8: a time needs either unit (ns, us, ms, s) or pattern (\"rfc3339\", \"%Y-%m-%d %H:%M:%S.%f\")",
+    );
+    says(&format!("{format}{format}"), "7: there is a format \"a\" already: give it another name");
+    says(&format!("{format}[[format]]\nname = 'x'\nkind = 'jsonl'"), "7: missing field `fields`");
     says("[discs]\ntz = 'CET'", "2: a time zone is a distance to UTC such as \"+01:00\", or \"UTC\"");
     says("[[format]]\nname = 'x'\nkind = 'jsonl'", "1: missing field `fields`");
     says("a = 1", "1: unknown field `a`, expected `discs` or `format`");
