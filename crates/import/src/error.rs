@@ -68,6 +68,16 @@ pub enum ImportError {
     /// The run's own files.
     #[error(transparent)]
     Manifest(#[from] weftline_format::manifest::ManifestError),
+    /// The file of `--config`.
+    #[error("{name}, line {line}: {why}")]
+    Config {
+        /// The file.
+        name: String,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong and what to do, in words.
+        why: String,
+    },
     /// An option that does not fit.
     #[error("{0}")]
     Option(String),

@@ -6,5 +6,7 @@ pub mod discs;
 pub mod nginx;
 pub mod otlp;
 pub mod perfetto;
-mod time;
+pub mod strace;
+pub(crate) mod time;
+pub mod tracekit;
 mod wire;

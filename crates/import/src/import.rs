@@ -11,10 +11,10 @@ use weftline_format::files;
 use weftline_format::manifest::utc;
 use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest};
 
-use crate::formats::discs;
+use crate::config::Config;
 use crate::input::{Head, Input, file_name};
 use crate::record::ImportRecord;
-use crate::registry::{self, Confidence, Format};
+use crate::registry::{self, Chosen};
 use crate::sink::RunSink;
 use crate::survey::Survey;
 use crate::walk::{Limits, walk};
@@ -31,12 +31,12 @@ pub struct Options {
     pub align: Vec<(String, i64)>,
     /// The host that files belong to which name none.
     pub host: String,
+    /// The file of `--config`.
+    pub config: Option<Config>,
     /// Keeps what was written when a file turns out to be damaged.
     pub keep_partial: bool,
     /// The version that the run's manifest tells.
     pub tool_version: String,
-    /// What is told about result folders of the DISCS tools instead of found.
-    pub discs: discs::Overrides,
     /// Limits for archives.
     pub limits: Limits,
 }
@@ -73,7 +73,7 @@ struct Plan {
 
 /// Imports files, folders and archives.
 pub fn import(named: &[PathBuf], target: Target<'_>, options: &Options) -> Result<Imported> {
-    let forced = options.kind.as_deref().map(registry::by_kind).transpose()?;
+    let forced = options.kind.as_deref().map(|kind| registry::by_name(kind, options.config.as_ref())).transpose()?;
     let run = match target {
         Target::New(run) | Target::Into(run) => run.to_owned(),
     };
@@ -114,31 +114,30 @@ pub fn import(named: &[PathBuf], target: Target<'_>, options: &Options) -> Resul
 }
 
 /// The format of a file, if it has one.
-fn format_of(name: &str, head: &[u8], forced: Option<&'static Format>) -> Option<&'static Format> {
-    if forced.is_some() {
-        return forced;
-    }
-    let (format, sure) = registry::detect(&Head { name: file_name(name), bytes: head })?;
-    (sure > Confidence::Possible).then_some(format)
+fn format_of<'a>(name: &str, head: &[u8], forced: Option<Chosen<'a>>, options: &'a Options) -> Option<Chosen<'a>> {
+    forced.or_else(|| registry::choose(&Head { name: file_name(name), bytes: head }, options.config.as_ref()))
 }
 
-fn survey(named: &[PathBuf], forced: Option<&'static Format>, options: &Options) -> Result<Plan> {
+fn survey(named: &[PathBuf], forced: Option<Chosen<'_>>, options: &Options) -> Result<Plan> {
     let mut survey = Survey { zone_seconds: options.zone_seconds, ..Survey::default() };
-    survey.discs.overrides = options.discs.clone();
+    if let Some(config) = &options.config {
+        survey.discs.overrides = config.discs.clone();
+    }
     let mut mark = XxHash64::with_seed(0);
     let (mut unknown, mut sources) = (Vec::new(), 0);
     for path in named {
         let walked = walk(path, options.limits, &mut |found, reader| {
-            let Some(format) = format_of(found.name, found.head, forced) else {
+            let Some(format) = format_of(found.name, found.head, forced, options) else {
                 unknown.push(found.name.to_owned());
                 return Ok(());
             };
             sources += 1;
-            mark.write(format.kind.as_bytes());
-            let mut marked = Marked { reader, mark: &mut mark };
-            if let Some(look) = format.survey {
-                look(&mut Input::new(found.name, &mut marked), &mut survey)?;
+            mark.write(format.kind().as_bytes());
+            if let (Chosen::Custom(_), Some(config)) = (&format, &options.config) {
+                mark.write_u64(config.mark);
             }
+            let mut marked = Marked { reader, mark: &mut mark };
+            format.survey(&mut Input::new(found.name, &mut marked), &mut survey)?;
             let io = |source| ImportError::Io { name: found.name.to_owned(), source };
             std::io::copy(&mut marked, &mut std::io::sink()).map_err(io)?;
             Ok(())
@@ -172,7 +171,7 @@ impl Read for Marked<'_> {
 
 fn write(
     named: &[PathBuf],
-    forced: Option<&'static Format>,
+    forced: Option<Chosen<'_>>,
     options: &Options,
     plan: &Plan,
     staging: &Path,
@@ -181,16 +180,16 @@ fn write(
     let mut damage = None;
     for path in named {
         let walked = walk(path, options.limits, &mut |found, reader| {
-            let Some(format) = format_of(found.name, found.head, forced) else { return Ok(()) };
+            let Some(format) = format_of(found.name, found.head, forced, options) else { return Ok(()) };
             let number = record.sources.len();
             let stem = match plan.sources {
-                1 => format!("{}-{}", format.kind, plan.mark),
-                _ => format!("{}-{}-{number:03}", format.kind, plan.mark),
+                1 => format!("{}-{}", format.kind(), plan.mark),
+                _ => format!("{}-{}-{number:03}", format.kind(), plan.mark),
             };
             let align = options.align.iter().find(|(source, _)| found.name.contains(source.as_str()));
             let align = align.map(|(source, by_ns)| (*by_ns, format!("--align {source}")));
-            let mut sink = RunSink::new(staging.to_owned(), stem, &options.host, found.name, format.kind, align);
-            let read = (format.read)(&mut Input::new(found.name, reader), &plan.survey, &mut sink);
+            let mut sink = RunSink::new(staging.to_owned(), stem, &options.host, found.name, format.kind(), align);
+            let read = format.read(&mut Input::new(found.name, reader), &plan.survey, &mut sink);
             record.sources.push(sink.finish()?);
             read
         });

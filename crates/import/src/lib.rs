@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`import()`] | what was named → a run: finds the files, asks each for facts about all, then writes its events |
 //! | [`registry`] | the formats: one line each |
+//! | [`config`] | the file of `--config` |
+//! | [`custom`] | formats that users describe in it |
 //! | [`formats`] | the readers, one module per format |
 //! | [`input`] | one file as a stream of bytes or lines that knows its place |
 //! | [`walk`] | folders, archives and packed files → inputs, with limits |
@@ -19,11 +21,14 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod config;
+pub mod custom;
 mod error;
 pub mod event;
 pub mod formats;
 pub mod import;
 pub mod input;
+mod json;
 pub mod record;
 pub mod registry;
 pub mod resolve;

@@ -1,5 +1,7 @@
 //! The formats: one line each. Documentation and `weft import --list` are made of it.
 
+use crate::config::Config;
+use crate::custom::Custom;
 use crate::formats;
 use crate::input::{Head, Input};
 use crate::sink::Sink;
@@ -43,6 +45,8 @@ pub const FORMATS: &[Format] = &[
     formats::darshan::FORMAT,
     formats::perfetto::FORMAT,
     formats::otlp::FORMAT,
+    formats::strace::FORMAT,
+    formats::tracekit::FORMAT,
     formats::nginx::FORMAT,
     formats::discs::bpftrace::FORMAT,
     formats::discs::align::FORMAT,
@@ -55,6 +59,65 @@ pub const FORMATS: &[Format] = &[
     formats::discs::mllog::FORMAT,
     formats::discs::dlio::FORMAT,
 ];
+
+/// A format of a file: one of ours, or one of the user's.
+#[derive(Debug, Clone, Copy)]
+pub enum Chosen<'a> {
+    /// One of [`FORMATS`].
+    Known(&'static Format),
+    /// One that `--config` describes.
+    Custom(&'a Custom),
+}
+
+impl Chosen<'_> {
+    /// What `--kind` calls it.
+    pub fn kind(&self) -> &str {
+        match self {
+            Chosen::Known(format) => format.kind,
+            Chosen::Custom(format) => &format.name,
+        }
+    }
+
+    /// Takes from a file what the others need.
+    pub fn survey(&self, input: &mut Input<'_>, survey: &mut Survey) -> Result<()> {
+        match self {
+            Chosen::Known(Format { survey: Some(look), .. }) => look(input, survey),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a file's events.
+    pub fn read(&self, input: &mut Input<'_>, survey: &Survey, sink: &mut dyn Sink) -> Result<()> {
+        match self {
+            Chosen::Known(format) => (format.read)(input, survey, sink),
+            Chosen::Custom(format) => format.read(input, survey, sink),
+        }
+    }
+}
+
+/// The format of a file, if it has one: what the user describes comes first.
+pub fn choose<'a>(head: &Head<'_>, config: Option<&'a Config>) -> Option<Chosen<'a>> {
+    let custom = config.and_then(|config| config.formats.iter().find(|format| format.fits(head)));
+    custom.map(Chosen::Custom).or_else(|| {
+        let (format, sure) = detect(head)?;
+        (sure > Confidence::Possible).then_some(Chosen::Known(format))
+    })
+}
+
+/// The format of a name, among ours and the user's.
+pub fn by_name<'a>(kind: &str, config: Option<&'a Config>) -> Result<Chosen<'a>> {
+    let custom = config.map_or(&[][..], |config| &config.formats);
+    if let Some(format) = custom.iter().find(|format| format.name == kind) {
+        return Ok(Chosen::Custom(format));
+    }
+    by_kind(kind).map(Chosen::Known).map_err(|error| match error {
+        ImportError::NoKind { kind, known } => {
+            let names = custom.iter().map(|format| format.name.as_str());
+            ImportError::NoKind { kind, known: names.chain([known.as_str()]).collect::<Vec<_>>().join(", ") }
+        }
+        error => error,
+    })
+}
 
 /// The format of a file: the most certain one, the first of several that are equally so.
 pub fn detect(head: &Head<'_>) -> Option<(&'static Format, Confidence)> {

@@ -15,6 +15,14 @@ pub struct Survey {
     pub clocks: BTreeMap<ClockKind, Clock>,
     /// Names of processes.
     pub names: BTreeMap<u32, String>,
+    /// The day on which texts begin that tell none, in days since 1970-01-01.
+    pub first_day: Option<i64>,
+    /// Who made a thread, by its id: the thread that made it, and whether it belongs to the same process.
+    pub makers: BTreeMap<u32, (u32, bool)>,
+    /// The thread that lines of a file are of which name none, by the file's name.
+    pub first_threads: BTreeMap<String, u32>,
+    /// Folders of Tracekit.
+    pub tracekit: crate::formats::tracekit::Folders,
     /// What was found without being told, a sentence each; printed, and kept in the run.
     pub notes: Vec<String>,
     /// What the files of result folders of the DISCS tools tell.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weftline_import::config::Config;
 use weftline_import::import::Target;
 use weftline_import::input::Head;
 use weftline_import::record::ImportRecord;
@@ -61,8 +62,8 @@ fn a_folder_is_one_set() {
 #[test]
 fn what_is_told_is_stronger() {
     let mut options = Options { zone_seconds: Some(3600), ..Options::default() };
-    options.discs.workload = Some("segmentation".to_owned());
-    options.discs.processes.insert("4102".to_owned(), "reader".to_owned());
+    let told = "[discs]\nworkload = \"segmentation\"\nroles = { 4102 = \"reader\" }\n";
+    options.config = Some(Config::parse("told.toml", told.as_bytes()).expect("a description"));
     let record = check(&["trace_time_align.out", "trace_read.out", "gpu.out", "mllog.log"], &options);
     assert!(has_note(&record, "Workload: segmentation.") && !has_note(&record, "UTC+02:00"), "{:?}", record.notes);
     let clock = record.sources[2].clock.as_ref().expect("a clock");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use weftline_import::config::Zone;
 
 pub(super) const EXAMPLES: &str = "Examples:
   weft import access.log -o runs/web
@@ -29,8 +30,11 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
     /// Time zone of times without one, as an offset from UTC (+01:00, -5)
-    #[arg(long, value_name = "ZONE", value_parser = parse_zone, allow_hyphen_values = true)]
-    pub(crate) tz: Option<i32>,
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    pub(crate) tz: Option<Zone>,
+    /// Formats of your own, and facts about result folders, in TOML (docs/import.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Move the times of files whose name contains SOURCE (may be repeated)
     #[arg(long, value_name = "SOURCE=+TIME", value_parser = parse_align)]
     pub(crate) align: Vec<(String, i64)>,
@@ -43,29 +47,6 @@ pub(crate) struct ImportArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `+01:00`, `-0500`, `5`, `UTC` as seconds ahead of UTC.
-fn parse_zone(text: &str) -> Result<i32, String> {
-    let wrong = || format!("{text:?} is no offset from UTC such as +01:00 or -5");
-    if text.eq_ignore_ascii_case("utc") || text == "Z" {
-        return Ok(0);
-    }
-    let (sign, rest) = match text.as_bytes().first() {
-        Some(b'-') => (-1, &text[1..]),
-        Some(b'+') => (1, &text[1..]),
-        _ => (1, text),
-    };
-    let (hours, minutes) = match (rest.split_once(':'), rest.len()) {
-        (Some((hours, minutes)), _) => (hours, minutes),
-        (None, 4) if rest.is_ascii() => rest.split_at(2),
-        (None, _) => (rest, "0"),
-    };
-    let number = |digits: &str| digits.parse::<u32>().ok().and_then(|number| i32::try_from(number).ok());
-    match (number(hours), number(minutes)) {
-        (Some(hours @ 0..=14), Some(minutes @ 0..=59)) => Ok(sign * (hours * 3600 + minutes * 60)),
-        _ => Err(wrong()),
-    }
 }
 
 /// `SOURCE=+1.25s` as nanoseconds.
@@ -101,23 +82,6 @@ fn parse_align(text: &str) -> Result<(String, i64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn zones() {
-        for (text, expected) in [
-            ("+01:00", Some(3600)),
-            ("-0430", Some(-16_200)),
-            ("-5", Some(-18_000)),
-            ("UTC", Some(0)),
-            ("+15", None),
-            ("Mars", None),
-            ("", None),
-            ("+1:75", None),
-            ("é123", None),
-        ] {
-            assert_eq!(parse_zone(text).ok(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn alignments() {

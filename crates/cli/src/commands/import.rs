@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use weftline_import::config::Config;
 use weftline_import::import::Target;
 use weftline_import::registry::FORMATS;
 use weftline_import::{Options, import};
@@ -27,7 +28,8 @@ pub(crate) fn execute(args: &ImportArgs, terminal: Terminal) -> anyhow::Result<E
     };
     let options = Options {
         kind: args.kind.clone(),
-        zone_seconds: args.tz,
+        zone_seconds: args.tz.map(|zone| zone.seconds),
+        config: args.config.as_deref().map(Config::read).transpose().context("cannot import")?,
         align: args.align.clone(),
         host: args.host.clone().unwrap_or_else(rundir::host),
         keep_partial: args.keep_partial,

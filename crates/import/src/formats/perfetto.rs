@@ -151,7 +151,14 @@ fn read(input: &mut Input<'_>, survey: &Survey, sink: &mut dyn Sink) -> Result<(
     for (pid, who) in &facts.tracks.processes {
         let command: Vec<&str> = who.command.iter().map(String::as_str).collect();
         let exe = command.first().copied().unwrap_or_default();
-        sink.process(&Process { pid: *pid, name: &who.name, ppid: who.ppid, exe, command: &command, rank: None })?;
+        sink.process(&Process {
+            pid: *pid,
+            name: &who.name,
+            ppid: who.ppid,
+            exe,
+            command: &command,
+            ..Process::default()
+        })?;
     }
     for _ in 0..facts.tracks.refused {
         sink.skip("description of a track, process or thread beyond the limit", 0);

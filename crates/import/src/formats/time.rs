@@ -1,5 +1,8 @@
 //! Dates and times of day in text, as integers.
 
+/// Nanoseconds of a day.
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+
 /// Days from 1970-01-01 to a date of the Gregorian calendar; none where there is no such day.
 pub(crate) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -46,6 +49,34 @@ pub(crate) fn fraction_ns(digits: &[u8]) -> Option<i64> {
 pub(crate) fn number(digits: &[u8]) -> Option<i64> {
     let all = !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit);
     all.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+}
+
+/// Times of day, line by line → nanoseconds since the epoch on the same wall clock: midnights are counted. A line may be a little earlier than the one
+/// before it, on both sides of midnight.
+#[derive(Debug, Default)]
+pub(crate) struct Days {
+    day: i64,
+    last: Option<i64>,
+}
+
+impl Days {
+    /// From a day on, in days since 1970-01-01.
+    pub(crate) fn from(day: i64) -> Days {
+        Days { day, last: None }
+    }
+
+    /// The next time; none where it does not fit.
+    pub(crate) fn at(&mut self, of_day_ns: i64) -> Option<i64> {
+        let last = *self.last.get_or_insert(of_day_ns);
+        let is_late = of_day_ns > last.saturating_add(DAY_NS / 2);
+        if of_day_ns < last.saturating_sub(DAY_NS / 2) {
+            self.day = self.day.saturating_add(1);
+        }
+        if !is_late {
+            self.last = Some(of_day_ns);
+        }
+        self.day.saturating_sub(i64::from(is_late)).checked_mul(DAY_NS)?.checked_add(of_day_ns)
+    }
 }
 
 #[cfg(test)]

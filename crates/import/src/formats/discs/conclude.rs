@@ -201,7 +201,7 @@ impl Concluder<'_> {
         match log {
             Some(second) => {
                 self.note("Only application logs tell the day; local times are on the day nearest to theirs.");
-                let zone = self.told.or(self.overrides.zone_seconds).unwrap_or(0);
+                let zone = self.told.or(self.overrides.tz.map(|zone| zone.seconds)).unwrap_or(0);
                 Some(second.saturating_add(i64::from(zone)).saturating_mul(SECOND))
             }
             None => {
@@ -305,7 +305,7 @@ impl Concluder<'_> {
         if let Some(told) = self.told {
             return (told, "--tz".to_owned(), true);
         }
-        if let Some(told) = self.overrides.zone_seconds {
+        if let Some(told) = self.overrides.tz.map(|zone| zone.seconds) {
             return (told, "the zone that was set".to_owned(), true);
         }
         if let Some(shift) = shift {

@@ -103,7 +103,7 @@ pub(super) fn cast(
                 name => name.to_owned(),
             };
         }
-        if let Some(name) = overrides.processes.get(&pid.to_string()) {
+        if let Some(name) = overrides.roles.get(&pid.to_string()) {
             person.role = Role::of_name(name);
             person.name.clone_from(name);
         }

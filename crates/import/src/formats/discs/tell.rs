@@ -60,6 +60,7 @@ impl<'a> Teller<'a> {
                     exe,
                     command: &command,
                     rank: person.rank,
+                    ..Process::default()
                 })
             }
             None => {

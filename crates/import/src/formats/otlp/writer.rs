@@ -133,7 +133,14 @@ impl<'s> Writer<'s> {
         if !known {
             let command: Vec<&str> = words.iter().map(String::as_str).collect();
             let ppid = number("process.parent_pid").unwrap_or(0);
-            self.sink.process(&Process { pid, name: &name, ppid, exe: &exe, command: &command, rank: None })?;
+            self.sink.process(&Process {
+                pid,
+                name: &name,
+                ppid,
+                exe: &exe,
+                command: &command,
+                ..Process::default()
+            })?;
             if self.said.len() < MOST_RESOURCES {
                 self.said.insert(hash(&(&host, pid)), what);
             }

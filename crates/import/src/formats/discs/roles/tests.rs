@@ -131,7 +131,7 @@ fn unknown_is_command_and_pid() {
 fn users_say_otherwise() {
     let seen = Seen { command: "python serve.py".to_owned(), calls: 1, ..Seen::default() };
     let mut overrides = Overrides::default();
-    overrides.processes.insert("7".to_owned(), "worker 9".to_owned());
+    overrides.roles.insert("7".to_owned(), "worker 9".to_owned());
     overrides
         .commands
         .push(super::super::overrides::CommandName { contains: "serve".to_owned(), name: "server".to_owned() });
