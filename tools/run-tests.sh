@@ -4,8 +4,9 @@
 # weave   the weaver, a workspace of its own, with the clang of each major that WEFT_WEAVE_MAJORS names (one: the others are tested by `make weekly`)
 # rust    the workspace, without the live tests; arguments behind -- go to nextest
 # live    tests that depend on the clocks and processes of this machine, one at a time
-# python  the Python package, the drop-ins, the tools that are written in Python, and the product against the reference analysis of tools/oracle
-# golden  the product against that analysis over the traces of ../shared/golden, which are not part of the tree; arguments after -- go to it, first another directory
+# python  the Python package, the drop-ins, the tools that are written in Python, and the product against the reference analysis of tools/oracle,
+#         result folders with known truth (examples/discs) and other readings of strace's text
+# golden  the product against that analysis, and imports against what other tools made of them, over ../shared/golden, which are not part of the tree; arguments after -- go to it, first another directory
 # weekly  programs that take long to install; needs tools/setup-test-machine.sh --weekly, and runs only if named
 #
 # WEFT_BIN must name the built product, WEFT_VENV the environment of tools/setup-test-machine.sh, WEFT_PACKAGE that of tools/python-package.sh. The order
@@ -83,11 +84,28 @@ python() {
         }
     done
     try "$package" tools/oracle/compare.py
+    try "$tools" tools/discs/check.py --weft "$WEFT_BIN"
+    try "$tools" tools/strace/compare.py "$WEFT_BIN"
 }
 
 golden() {
     package=$(realpath --no-symlinks "${WEFT_PACKAGE:-$target/venv-package}")/bin/python3
     try "$package" tools/oracle/compare.py --golden "$@"
+    case ${1:-} in
+    --without-golden) places= ;;
+    # Another directory of golden traces has the same folders as the usual one.
+    ?*) places=$1 ;;
+    *) places=../shared/golden ;;
+    esac
+    tools=${WEFT_VENV:-$target/venv}/bin/python3
+    for part in trace_visuals:discs/compare.py tracekit:tracekit/compare.py; do
+        set -- --without-golden
+        [ -z "$places" ] || set -- --golden "$places/${part%%:*}"
+        case $part in
+        tracekit*) try "$tools" "tools/${part#*:}" "$WEFT_BIN" "$@" ;;
+        *) try "$tools" "tools/${part#*:}" --weft "$WEFT_BIN" "$@" ;;
+        esac
+    done
 }
 
 for stage in ${stages:-weave rust live python}; do

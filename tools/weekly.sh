@@ -2,7 +2,7 @@
 # Runs tests that take long and seldom fail: tools/weekly.sh [--update]   (`make weekly`)
 #
 # Lints of weft-sql, all majors of LLVM, programs that take long to install (Java, Go, Firefox), the wheels in every Python on the machine, the relocatable tarball in a Debian 11 chroot,
-# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, data loaders of torch itself, accelerator utilisation beside DLIO's own summary,
+# DFTracer's own tests, the fuzz targets for a minute each, Perfetto's own engine over a fresh trace, imports beside the readers of their formats, data loaders of torch itself, accelerator utilisation beside DLIO's own summary,
 # 2,000 kills at random moments. --update writes its tables into docs/reliability.md, with the date.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -29,6 +29,16 @@ fuzz() {
 
 perfetto() {
     WEFT=$target/release/weft examples/demo.sh && tools/perfetto/check.sh "$target"/demo/run/*.pfw.gz
+}
+
+# Imports beside the readers of their formats: PyDarshan, Perfetto's engine, OpenTelemetry's SDK.
+imports() {
+    local venv=$target/venv-import
+    tools/python-venv.sh "$venv" tools/darshan/requirements.txt &&
+        "$venv/bin/python3" tools/darshan/compare.py --quiet --weft "$target/release/weft" &&
+        tools/python-venv.sh "$venv-otlp" tools/otlp/requirements.txt &&
+        "$venv-otlp/bin/python3" tools/otlp/compare.py "$target/release/weft" &&
+        "$target/venv/bin/python3" tools/perfetto/compare_import.py "$target/release/weft"
 }
 
 # torch itself where the everyday tests have a stand-in for its data loader.
@@ -64,6 +74,7 @@ stage dist make --no-print-directory check-dist
 stage conform make --no-print-directory conformance
 stage fuzz fuzz
 stage perfetto perfetto
+stage imports imports
 stage torch torch
 stage dlio dlio
 stage soak make --no-print-directory soak SOAK_ARGS="${1:-}"

@@ -1,13 +1,13 @@
 """Compares what an import makes of Darshan logs with what PyDarshan reads: counter by counter, segment by segment.
 
     pip install -r tools/darshan/requirements.txt
-    cargo build --profile bench -p weftline-import --example import_run
-    python tools/darshan/compare.py --importer target/release/examples/import_run [LOG…]
+    make build
+    python tools/darshan/compare.py [--weft target/release/weft] [LOG…]
 
 Without logs it takes those that come with PyDarshan. To compare those that our tests write (all versions, both byte orders):
 
-    DARSHAN_LOGS=/tmp/logs cargo nextest run --cargo-profile bench -p weftline-import logs_for_other_readers
-    python tools/darshan/compare.py --made-up /tmp/logs/*.darshan
+    cargo nextest run --cargo-profile bench -p weftline-import logs_for_other_readers
+    python tools/darshan/compare.py --made-up target/tmp/darshan-logs/*.darshan
 
 Counters that a log's version does not have are -1 there and missing here, a counter of 0 is missing here. What PyDarshan itself loses is counted apart,
 as "explained" (see `lost`). Logs that it cannot open are named: its wheels have no bzip2. Ends with 1 where anything differs.
@@ -73,10 +73,10 @@ class Tally:
             self.different.append(f"{kind} {where}: {ours!r} here, {theirs!r} there")
 
 
-def imported(importer, log, directory):
+def imported(weft, log, directory):
     """The events of an import."""
     run = pathlib.Path(directory) / "run"
-    done = subprocess.run([importer, run, log], capture_output=True, text=True, check=False)
+    done = subprocess.run([weft, "import", "--host", "localhost", log, "-o", run], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{log}: {done.stderr}")
     events = []
@@ -262,7 +262,7 @@ def compare_job(tally, log, handle, events, paths):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--importer", default="target/release/examples/import_run")
+    options.add_argument("--weft", default="target/release/weft")
     options.add_argument("--quiet", action="store_true", help="only the sums of all logs")
     options.add_argument("--made-up", action="store_true", help="logs of our tests, whose sums do not fit each other")
     options.add_argument("logs", nargs="*")
@@ -279,7 +279,7 @@ def main():
         swapped = pathlib.Path(log).read_bytes()[8:16] == (6567223).to_bytes(8, "big")
         modules = backend.log_get_modules(handle)
         with tempfile.TemporaryDirectory() as directory:
-            events, said = imported(told.importer, log, directory)
+            events, said = imported(told.weft, log, directory)
         paths = {event["args"]["value"]: event["args"]["name"] for event in events if event["name"] == "FH"}
         compare_job(tally, name, handle, events, paths)
         for module in modules:

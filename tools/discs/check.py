@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the folders of examples/discs, imports each without any option, and compares with the truth.
 
-    tools/discs/check.py [--binary FILE] [NAME…]
+    tools/discs/check.py [--weft FILE] [NAME…]
 """
 
 import argparse
@@ -19,10 +19,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAID_NS = 60 * 10**9
 
 
-def check(folder, binary):
+def check(folder, weft):
     truth = json.loads(folder.with_name(f"{folder.name}.truth.json").read_text())
     scene = truth["scene"]
-    record, events = run.import_folder(binary, folder)
+    record, events = run.import_folder(weft, folder)
     wrong = []
 
     def expect(what, ours, theirs):
@@ -79,16 +79,15 @@ def check(folder, binary):
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    words.add_argument("--binary", type=pathlib.Path)
+    words.add_argument("--weft", type=pathlib.Path, default=ROOT / "target/release/weft", help="the command that imports")
     words.add_argument("names", nargs="*")
     options = words.parse_args()
-    binary = options.binary or run.build_import(ROOT)
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         made = subprocess.run([sys.executable, ROOT / "examples/discs/make.py", scratch, *options.names], capture_output=True, text=True, check=True)
         folders = [pathlib.Path(line) for line in made.stdout.splitlines()]
         for folder in folders:
-            wrong, calls = check(folder, binary)
+            wrong, calls = check(folder, options.weft)
             print(f"{'FAIL' if wrong else 'ok  '} {folder.name}: {calls} calls")
             for sentence in wrong:
                 print(f"     {sentence[:600]}")

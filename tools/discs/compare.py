@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Imports the golden 4-GPU folder of 2022 and compares it with what the DISCS scripts made of the same files.
 
-    tools/discs/compare.py [--golden DIR] [--binary FILE] [--without-golden]
+    tools/discs/compare.py [--golden DIR] [--weft FILE] [--without-golden]
 
 Compared, with counts: every start, end and event of every process, to the nanosecond; processor shares and GPU averages by
 second; phases; names of processes; the clock; the numbers that the reference tells. Deviations that are known and no others:
@@ -154,28 +154,28 @@ def compare_clock(check, record):
     check.equal("files without a format", record["unknown"], [])
 
 
-def compare_dlio(check, binary, golden):
+def compare_dlio(check, weft, golden):
     expected = golden / "dlio_timeline/out/timeline/timeline.csv"
-    _, events = run.import_folder(binary, golden / "dlio_timeline/DLIO_X")
+    _, events = run.import_folder(weft, golden / "dlio_timeline/DLIO_X")
     names = {"init": "INIT", "block": "TRAINING", "eval": "EVAL", "checkpoint": "CHECKPOINT"}
     ours = sorted((event["start"], event["end"], names[event["name"]]) for event in events if event["ph"] == "X" and event["name"] in names)
     theirs = sorted((nanoseconds(start), nanoseconds(end), name) for start, end, name in csv.reader(expected.open()))
     check.equal("DLIO phases", (len(ours), ours == theirs), (len(theirs), True))
 
 
-def compare_small(check, binary, golden):
+def compare_small(check, weft, golden):
     """Real files of single tools: counted by hand."""
     lines = (golden / "bpftrace_real/rd.out").read_text().splitlines()[2:]
-    _, events = run.import_folder(binary, golden / "bpftrace_real")
+    _, events = run.import_folder(weft, golden / "bpftrace_real")
     check.equal("reads of a real trace", sum(event.get("cat") == "POSIX" for event in events), sum(line[:1].isdigit() for line in lines))
-    _, events = run.import_folder(binary, golden / "gpu_w_multiple_procs")
+    _, events = run.import_folder(weft, golden / "gpu_w_multiple_procs")
     rows = [line.split() for line in (golden / "gpu_w_multiple_procs").read_text().splitlines() if not line.startswith("#")]
     counters = [event for event in events if event["ph"] == "C"]
     check.equal("GPU samples of processes", sum(event["pid"] != 0 for event in counters), sum(row[3] != "-" for row in rows))
     check.equal("GPU samples of GPUs", sum(event["pid"] == 0 for event in counters), len({(row[1], row[2]) for row in rows}))
-    _, events = run.import_folder(binary, golden / "iostat_real_sample.json")
+    _, events = run.import_folder(weft, golden / "iostat_real_sample.json")
     check.equal("iostat reports", sum(event["cat"] == "io" for event in events if event["ph"] == "C"), 2)
-    record, events = run.import_folder(binary, golden / "ulog_head60.jsonl")
+    record, events = run.import_folder(weft, golden / "ulog_head60.jsonl")
     edges = [json.loads(line)["event_type"] for line in (golden / "ulog_head60.jsonl").read_text().splitlines()]
     told = sum(event["ph"] == "i" for event in events), sum(event["ph"] == "X" for event in events)
     check.equal("entries of an MLPerf log", told, (edges.count("POINT_IN_TIME"), edges.count("INTERVAL_START")))
@@ -184,14 +184,13 @@ def compare_small(check, binary, golden):
 def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--golden", type=pathlib.Path, default=ROOT.parent / "shared/golden/trace_visuals")
-    words.add_argument("--binary", type=pathlib.Path)
+    words.add_argument("--weft", type=pathlib.Path, default=ROOT / "target/release/weft", help="the command that imports")
     words.add_argument("--without-golden", action="store_true")
     options = words.parse_args()
     packed = [options.golden / name for name in ("raw_4gpu_2022.tar.xz", "expected_4gpu_2022.tar.xz")]
     if not all(path.exists() for path in packed):
         print(f"no golden data in {options.golden}" + ("; told so" if options.without_golden else "; --without-golden accepts that"))
         return 0 if options.without_golden else 1
-    binary = options.binary or run.build_import(ROOT)
     check = Check()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
@@ -199,7 +198,7 @@ def main():
             tarfile.open(path).extractall(scratch / name, filter="data")
         raw = next((scratch / "raw").rglob("trace_bio.out")).parent
         # The archive as it is: nothing unpacked, nothing edited.
-        record, events = run.import_folder(binary, packed[0])
+        record, events = run.import_folder(options.weft, packed[0])
         for note in record["notes"]:
             print(f"note {note}")
         compare_clock(check, record)
@@ -208,8 +207,8 @@ def main():
         compare_cpu(check, events, scratch / "expected")
         compare_gpu(check, events, scratch / "expected")
         compare_phases(check, events, scratch / "expected")
-    compare_dlio(check, binary, options.golden)
-    compare_small(check, binary, options.golden)
+    compare_dlio(check, options.weft, options.golden)
+    compare_small(check, options.weft, options.golden)
     print(f"{check.failures} failures" if check.failures else "all equal")
     return 1 if check.failures else 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares what `import` makes of OTLP files with the spans from which OpenTelemetry's Python SDK wrote them.
 
-    compare.py IMPORT [--spans N] [--write DIR]
+    compare.py WEFT [--spans N] [--write DIR]
 
-IMPORT is the example program of crates/import (`cargo build --example import -p weftline-import`). Spans of three services, with attributes of all types,
+WEFT is the command (`make build`: target/release/weft). Spans of three services, with attributes of all types,
 events, links and states, are encoded by the SDK's own exporter and written in every form that is read: protobuf as one message and behind
 lengths of both kinds, JSON lines with ids as OpenTelemetry has them and as protobuf has them, and JSON over many lines. Each form is compared
 span by span with the SDK's objects. Exit status: 0 equal, 1 not, 2 misuse.
@@ -179,7 +179,7 @@ def expected(batches):
 
 
 def imported(program, path, run):
-    done = subprocess.run([program, path, run], capture_output=True, text=True)
+    done = subprocess.run([program, "import", "--json", "--host", "localhost", path, "-o", run], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{path.name}: import failed: {done.stderr.strip()}")
     record = json.loads(done.stdout)
@@ -255,7 +255,7 @@ def repr_types(value):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", metavar="IMPORT", type=Path)
+    parser.add_argument("program", metavar="WEFT", type=Path)
     parser.add_argument("--spans", type=int, default=300, metavar="N", help="spans per service (300)")
     parser.add_argument("--write", type=Path, metavar="DIR", help="keep the files that are made")
     options = parser.parse_args()

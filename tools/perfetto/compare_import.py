@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares what `import` makes of Perfetto's traces with what Perfetto's own engine sees in them.
 
-    compare_import.py IMPORT [--seeds N] [--write DIR] [TRACE…]
+    compare_import.py WEFT [--seeds N] [--write DIR] [TRACE…]
 
-IMPORT is the example program of crates/import (`cargo build --example import -p weftline-import`). Without traces the tool makes its own
+WEFT is the command (`make build`: target/release/weft). Without traces the tool makes its own
 with Perfetto's protobuf classes: one for each thing that a trace can hold, and N random ones. Each is compared slice by slice (name, category,
 start, duration, thread, arguments) and counter by counter. Needs Node and tools/requirements.txt. Exit status: 0 equal, 1 not, 2 misuse.
 """
@@ -494,7 +494,7 @@ def perfetto_sees(path):
 def imported(program, path, directory):
     """Spans, instants and counters of a run, and what was skipped."""
     run = Path(directory) / (path.name + ".run")
-    done = subprocess.run([program, path, run], capture_output=True, text=True)
+    done = subprocess.run([program, "import", "--json", "--host", "localhost", path, "-o", run], capture_output=True, text=True)
     if done.returncode != 0:
         raise TraceError(f"import failed: {done.stderr.strip()}")
     record = json.loads(done.stdout)
@@ -640,7 +640,7 @@ def differ(wrong, what, theirs, ours):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", metavar="IMPORT", type=Path)
+    parser.add_argument("program", metavar="WEFT", type=Path)
     parser.add_argument("trace", type=Path, nargs="*")
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="random traces (20)")
     parser.add_argument("--first", type=int, default=1, metavar="SEED", help="the first of their seeds (1)")

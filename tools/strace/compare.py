@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records real programs with strace, imports each trace, and compares it with an independent reading of the same text.
 
-    tools/strace/compare.py IMPORT [WORK]
+    tools/strace/compare.py WEFT [WORK]
 
-IMPORT is the program `import` (`cargo build -p weftline-import --example import`), WORK a directory for traces. Compared are, for each trace:
+WEFT is the command (`make build`: target/release/weft), WORK a directory for traces. Compared are, for each trace:
 calls, errors and durations by thread and name, bytes by name and by file; for traces with `strace -C` also strace's own table. A trace with files
 at descriptors (`-y`) is imported a second time without them: following descriptors must give the same files.
 """
@@ -122,7 +122,7 @@ def expected(path, sums, tid):
 def imported(program, sources, sums):
     with tempfile.TemporaryDirectory() as scratch:
         run = pathlib.Path(scratch, "run")
-        record = json.loads(subprocess.run([program, *sources, run], check=True, capture_output=True).stdout)
+        record = json.loads(subprocess.run([program, "import", "--json", "--host", "host", *sources, "-o", run], check=True, capture_output=True).stdout)
         for path in run.glob("*.pfw.gz"):
             names = {}
             for line in gzip.open(path, "rt"):

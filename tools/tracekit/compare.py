@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Imports real folders of Tracekit, and compares every cell with a plain reading of the same files and with what Tracekit itself made of them.
 
-    tools/tracekit/compare.py IMPORT [--golden DIR] [--without-golden]
+    tools/tracekit/compare.py WEFT [--golden DIR] [--without-golden]
 
-IMPORT is the program `import` (`cargo build -p weftline-import --example import`). Without golden data it fails, unless told so.
+WEFT is the command (`make build`: target/release/weft). Without golden data it fails, unless told so.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def imported(program, *sources):
     events, open_spans = [], {}
     with tempfile.TemporaryDirectory() as scratch:
         run = pathlib.Path(scratch, "run")
-        done = subprocess.run([program, *sources, run], check=True, capture_output=True)
+        done = subprocess.run([program, "import", "--json", "--host", "host", *sources, "-o", run], check=True, capture_output=True)
         for path in sorted(run.glob("*.pfw.gz")):
             host = None
             for line in gzip.open(path, "rt"):

@@ -21,8 +21,10 @@ pub(crate) fn execute(args: &ImportArgs, terminal: Terminal) -> anyhow::Result<E
         (Some(run), _) => Target::New(run),
         (None, Some(run)) => Target::Into(run),
         (None, None) => {
-            let rows = FORMATS.iter().map(|format| vec![format.kind.to_owned(), format.title.to_owned()]);
-            write!(out, "{}", terminal::table(&rows.collect::<Vec<_>>(), ""))?;
+            let width = FORMATS.iter().map(|format| format.kind.len()).max().unwrap_or(0);
+            for format in FORMATS {
+                writeln!(out, "{:width$}  {}", format.kind, format.title)?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
     };

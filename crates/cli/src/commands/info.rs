@@ -91,7 +91,12 @@ fn of_run(run: &Path, manifest: &RunManifest, json: bool, terminal: Terminal) ->
         let command: Vec<String> = manifest.command.iter().map(|word| terminal::printable(word)).collect();
         writeln!(out, "{}  {}", paint.dim("  command"), command.join(" "))?;
     }
-    writeln!(out, "{}  {} on {}, {}", paint.dim("  started"), manifest.created, manifest.host, manifest.tool_version)?;
+    let started = [
+        manifest.created.clone(),
+        if manifest.host.is_empty() { String::new() } else { format!(" on {}", terminal::printable(&manifest.host)) },
+        if manifest.tool_version.is_empty() { String::new() } else { format!(", {}", manifest.tool_version) },
+    ];
+    writeln!(out, "{}  {}", paint.dim("  started"), started.concat())?;
     if let Some(rank) = manifest.launcher.rank {
         let size = manifest.launcher.world_size.map(|size| format!(" of {size}")).unwrap_or_default();
         writeln!(out, "{}  rank {rank}{size} ({})", paint.dim(" launcher"), manifest.launcher.kind)?;

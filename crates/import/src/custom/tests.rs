@@ -1,3 +1,5 @@
+//! Tests of described formats: lines in, events out; descriptions with mistakes.
+
 use super::*;
 use crate::config::{Config, Zone};
 use crate::sink::Memory;

@@ -64,7 +64,8 @@ fn directory_of_weft() -> PathBuf {
 
 #[test]
 fn import() {
-    follow("docs/import.md", 10, &directory_of_weft().to_string_lossy(), &[]);
+    let examples = workspace().join("examples").to_string_lossy().into_owned();
+    follow("docs/import.md", 16, &directory_of_weft().to_string_lossy(), &[("WEFT_EXAMPLES", examples)]);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of strace's text: lines in, events out.
+
 use super::*;
 use crate::sink::Memory;
 

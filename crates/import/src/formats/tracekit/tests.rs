@@ -1,3 +1,5 @@
+//! Tests of Tracekit's files: a node's folder in, events out.
+
 use super::*;
 use crate::sink::Memory;
 
