@@ -62,7 +62,7 @@ corpora() {
     for name in fuzz/fuzz_targets/*.rs; do mkdir -p "$target/fuzz-corpus/$(basename "$name" .rs)"; done
 }
 
-stages_begin "$target/weekly" .ci/budgets
+stages_begin "$target/weekly" /dev/null
 corpora
 stage setup setup
 stage build make --no-print-directory build

@@ -15,6 +15,7 @@ use weftline_index::input::TraceSet;
 pub(crate) use weftline_index::rundir::{RUNS, is_run, newest_of, runs_in, trace_bytes, traces_in};
 
 use crate::args;
+use crate::bar::Bar;
 use crate::usage::{self, Usage};
 
 /// Nanoseconds since the epoch.
@@ -211,9 +212,9 @@ pub(crate) fn find(given: &[PathBuf]) -> anyhow::Result<Source> {
     match given {
         [] => newest().map(Source::Run),
         [one] if is_run(one) => Ok(Source::Run(one.clone())),
-        [one] if let Some(run) = weftline_index::input::imported(one)? => Ok(Source::Run(run)),
+        [one] if let Some(run) = weftline_index::input::imported(one, &Bar::default())? => Ok(Source::Run(run)),
         // The same files that a report of it would be made of.
-        named => match weftline_index::input::resolve(named, &[]) {
+        named => match weftline_index::input::resolve(named, &[], &Bar::default()) {
             Ok(sets) => {
                 let files = |set: &TraceSet| set.files.iter().map(|file| set.path(file)).collect::<Vec<_>>();
                 Ok(Source::Files(sets.iter().flat_map(files).collect()))

@@ -22,6 +22,7 @@
 //! | [`files`] | opens and creates files of a run, safely against planted links |
 //! | [`manifest`] | `run.json` and `run.d/*.json` |
 //! | [`metrics`] | units and meaning of sampled values |
+//! | [`progress`] | progress reports of long work |
 //! | [`mod@unit`] | units of numbers |
 //!
 //! The crate is pure: bytes in, values out, files only where a function takes a path. It has no `unsafe` code and does not
@@ -42,6 +43,7 @@ pub mod member;
 pub mod members;
 pub mod metrics;
 pub mod names;
+pub mod progress;
 pub mod quick;
 pub mod reader;
 pub mod secrets;

@@ -10,6 +10,7 @@ use twox_hash::XxHash64;
 use weftline_format::files;
 use weftline_format::manifest::utc;
 use weftline_format::manifest::{RECORD_DIR, RUN_FILE, RunManifest};
+use weftline_format::progress::Progress;
 
 use crate::config::Config;
 use crate::input::{Head, Input, file_name};
@@ -17,7 +18,7 @@ use crate::record::ImportRecord;
 use crate::registry::{self, Chosen};
 use crate::sink::RunSink;
 use crate::survey::Survey;
-use crate::walk::{Limits, walk};
+use crate::walk::{Limits, size, walk};
 use crate::{ImportError, Result};
 
 /// How an import is done.
@@ -72,87 +73,138 @@ struct Plan {
 }
 
 /// Imports files, folders and archives.
-pub fn import(named: &[PathBuf], target: Target<'_>, options: &Options) -> Result<Imported> {
+pub fn import(named: &[PathBuf], target: Target<'_>, options: &Options, progress: &dyn Progress) -> Result<Imported> {
     let forced = options.kind.as_deref().map(|kind| registry::by_name(kind, options.config.as_ref())).transpose()?;
-    let run = match target {
-        Target::New(run) | Target::Into(run) => run.to_owned(),
-    };
     if let Target::New(run) = target
         && fs::symlink_metadata(run).is_ok()
     {
         return Err(ImportError::Exists { path: run.to_owned() });
     }
-    let plan = survey(named, forced, options)?;
-    let record = ImportRecord { mark: plan.mark.clone(), unknown: plan.unknown.clone(), ..ImportRecord::default() };
-    if let Target::Into(run) = target {
-        // A run, and the caller's: the manifest says so, and files are made in it.
-        RunManifest::read(run)?;
-        if record.path(run).exists() {
-            return Ok(Imported { run: run.to_owned(), record, known: true, damage: None });
-        }
-    }
-    let staging = staging(&run, &plan.mark)?;
-    let written = write(named, forced, options, &plan, &staging, record);
-    let done = written.and_then(|(record, damage)| {
-        if record.events() == 0 {
-            let why = match &damage {
-                Some(damage) => damage.to_string(),
-                None => "it holds no event".to_owned(),
-            };
-            return Err(ImportError::Empty { path: named.first().cloned().unwrap_or_default(), why });
-        }
-        match target {
-            Target::New(run) => publish_new(&staging, run, named, options, &record)?,
-            Target::Into(run) => publish_into(&staging, run, &record)?,
-        }
-        Ok(Imported { run: run.clone(), record, known: false, damage })
-    });
-    if done.is_err() || matches!(target, Target::Into(_)) {
-        discard(&staging);
-    }
+    // Everything is read twice.
+    progress.begin("importing", named.iter().map(|path| 2 * size(path)).sum());
+    let done = Work { named, forced, options, progress }.carry_out(target);
+    progress.end();
     done
 }
 
-/// The format of a file, if it has one.
-fn format_of<'a>(name: &str, head: &[u8], forced: Option<Chosen<'a>>, options: &'a Options) -> Option<Chosen<'a>> {
-    forced.or_else(|| registry::choose(&Head { name: file_name(name), bytes: head }, options.config.as_ref()))
+/// What is asked for.
+struct Work<'a> {
+    named: &'a [PathBuf],
+    /// `--kind`.
+    forced: Option<Chosen<'a>>,
+    options: &'a Options,
+    progress: &'a dyn Progress,
 }
 
-fn survey(named: &[PathBuf], forced: Option<Chosen<'_>>, options: &Options) -> Result<Plan> {
-    let mut survey = Survey { zone_seconds: options.zone_seconds, ..Survey::default() };
-    if let Some(config) = &options.config {
-        survey.discs.overrides = config.discs.clone();
-    }
-    let mut mark = XxHash64::with_seed(0);
-    let (mut unknown, mut sources) = (Vec::new(), 0);
-    for path in named {
-        let walked = walk(path, options.limits, &mut |found, reader| {
-            let Some(format) = format_of(found.name, found.head, forced, options) else {
-                unknown.push(found.name.to_owned());
-                return Ok(());
-            };
-            sources += 1;
-            mark.write(format.kind().as_bytes());
-            if let (Chosen::Custom(_), Some(config)) = (&format, &options.config) {
-                mark.write_u64(config.mark);
+impl Work<'_> {
+    fn carry_out(&self, target: Target<'_>) -> Result<Imported> {
+        let (Target::New(run) | Target::Into(run)) = target;
+        let run = run.to_owned();
+        let plan = self.survey()?;
+        let record = ImportRecord { mark: plan.mark.clone(), unknown: plan.unknown.clone(), ..ImportRecord::default() };
+        if let Target::Into(run) = target {
+            // A run, and the caller's: the manifest says so, and files are made in it.
+            RunManifest::read(run)?;
+            if record.path(run).exists() {
+                return Ok(Imported { run: run.to_owned(), record, known: true, damage: None });
             }
-            let mut marked = Marked { reader, mark: &mut mark };
-            format.survey(&mut Input::new(found.name, &mut marked), &mut survey)?;
-            let io = |source| ImportError::Io { name: found.name.to_owned(), source };
-            std::io::copy(&mut marked, &mut std::io::sink()).map_err(io)?;
-            Ok(())
-        });
-        match walked {
-            // The second pass meets the same damage, and tells it.
-            Err(_) if options.keep_partial && sources > 0 => {}
-            walked => walked?,
         }
+        let staging = staging(&run, &plan.mark)?;
+        let written = self.write(&plan, &staging, record);
+        let done = written.and_then(|(record, damage)| {
+            if record.events() == 0 {
+                let why = match &damage {
+                    Some(damage) => damage.to_string(),
+                    None => "it holds no event".to_owned(),
+                };
+                return Err(ImportError::Empty { path: self.named.first().cloned().unwrap_or_default(), why });
+            }
+            match target {
+                Target::New(run) => publish_new(&staging, run, self.named, self.options, &record)?,
+                Target::Into(run) => publish_into(&staging, run, &record)?,
+            }
+            Ok(Imported { run: run.clone(), record, known: false, damage })
+        });
+        if done.is_err() || matches!(target, Target::Into(_)) {
+            discard(&staging);
+        }
+        done
     }
-    if sources == 0 {
-        return Err(ImportError::Unknown { path: named.first().cloned().unwrap_or_default() });
+
+    /// The format of a file, if it has one.
+    fn format_of(&self, name: &str, head: &[u8]) -> Option<Chosen<'_>> {
+        let head = Head { name: file_name(name), bytes: head };
+        self.forced.or_else(|| registry::choose(&head, self.options.config.as_ref()))
     }
-    survey.conclude();
-    Ok(Plan { survey, mark: format!("{:016x}", mark.finish()), unknown, sources })
+
+    fn survey(&self) -> Result<Plan> {
+        let mut survey = Survey { zone_seconds: self.options.zone_seconds, ..Survey::default() };
+        if let Some(config) = &self.options.config {
+            survey.discs.overrides = config.discs.clone();
+        }
+        let mut mark = XxHash64::with_seed(0);
+        let (mut unknown, mut sources) = (Vec::new(), 0);
+        for path in self.named {
+            let walked = walk(path, self.options.limits, self.progress, &mut |found, reader| {
+                let Some(format) = self.format_of(found.name, found.head) else {
+                    unknown.push(found.name.to_owned());
+                    return Ok(());
+                };
+                sources += 1;
+                mark.write(format.kind().as_bytes());
+                if let (Chosen::Custom(_), Some(config)) = (&format, &self.options.config) {
+                    mark.write_u64(config.mark);
+                }
+                let mut marked = Marked { reader, mark: &mut mark };
+                format.survey(&mut Input::new(found.name, &mut marked), &mut survey)?;
+                let io = |source| ImportError::Io { name: found.name.to_owned(), source };
+                std::io::copy(&mut marked, &mut std::io::sink()).map_err(io)?;
+                Ok(())
+            });
+            match walked {
+                // The second pass meets the same damage, and tells it.
+                Err(_) if self.options.keep_partial && sources > 0 => {}
+                walked => walked?,
+            }
+        }
+        if sources == 0 {
+            return Err(ImportError::Unknown { path: self.named.first().cloned().unwrap_or_default() });
+        }
+        survey.conclude();
+        Ok(Plan { survey, mark: format!("{:016x}", mark.finish()), unknown, sources })
+    }
+
+    fn write(
+        &self,
+        plan: &Plan,
+        staging: &Path,
+        mut record: ImportRecord,
+    ) -> Result<(ImportRecord, Option<ImportError>)> {
+        let mut damage = None;
+        for path in self.named {
+            let walked = walk(path, self.options.limits, self.progress, &mut |found, reader| {
+                let Some(format) = self.format_of(found.name, found.head) else { return Ok(()) };
+                let number = record.sources.len();
+                let stem = match plan.sources {
+                    1 => format!("{}-{}", format.kind(), plan.mark),
+                    _ => format!("{}-{}-{number:03}", format.kind(), plan.mark),
+                };
+                let align = self.options.align.iter().find(|(source, _)| found.name.contains(source.as_str()));
+                let align = align.map(|(source, by_ns)| (*by_ns, format!("--align {source}")));
+                let mut sink =
+                    RunSink::new(staging.to_owned(), stem, &self.options.host, found.name, format.kind(), align);
+                let read = format.read(&mut Input::new(found.name, reader), &plan.survey, &mut sink);
+                record.sources.push(sink.finish()?);
+                read
+            });
+            match walked {
+                Err(error) if self.options.keep_partial => damage = Some(error),
+                walked => walked?,
+            }
+        }
+        record.notes.clone_from(&plan.survey.notes);
+        Ok((record, damage))
+    }
 }
 
 /// Adds what is read to a mark.
@@ -167,39 +219,6 @@ impl Read for Marked<'_> {
         self.mark.write(&buffer[..read]);
         Ok(read)
     }
-}
-
-fn write(
-    named: &[PathBuf],
-    forced: Option<Chosen<'_>>,
-    options: &Options,
-    plan: &Plan,
-    staging: &Path,
-    mut record: ImportRecord,
-) -> Result<(ImportRecord, Option<ImportError>)> {
-    let mut damage = None;
-    for path in named {
-        let walked = walk(path, options.limits, &mut |found, reader| {
-            let Some(format) = format_of(found.name, found.head, forced, options) else { return Ok(()) };
-            let number = record.sources.len();
-            let stem = match plan.sources {
-                1 => format!("{}-{}", format.kind(), plan.mark),
-                _ => format!("{}-{}-{number:03}", format.kind(), plan.mark),
-            };
-            let align = options.align.iter().find(|(source, _)| found.name.contains(source.as_str()));
-            let align = align.map(|(source, by_ns)| (*by_ns, format!("--align {source}")));
-            let mut sink = RunSink::new(staging.to_owned(), stem, &options.host, found.name, format.kind(), align);
-            let read = format.read(&mut Input::new(found.name, reader), &plan.survey, &mut sink);
-            record.sources.push(sink.finish()?);
-            read
-        });
-        match walked {
-            Err(error) if options.keep_partial => damage = Some(error),
-            walked => walked?,
-        }
-    }
-    record.notes.clone_from(&plan.survey.notes);
-    Ok((record, damage))
 }
 
 /// A directory of our own beside the run, or within it.

@@ -7,22 +7,25 @@ use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash64;
 use weftline_format::manifest::RunManifest;
+use weftline_format::progress::{Progress, Silent};
 use weftline_format::reader::{holds_events, is_trace_name};
 
 use crate::import::{Options, Target, import};
 use crate::input::{Head, file_name};
 use crate::registry::{Confidence, detect};
-use crate::walk::{is_hidden, walk};
+use crate::walk::{Limits, is_hidden, walk};
 use crate::{ImportError, Result};
 
 /// Changes when an importer reads the same bytes otherwise: runs in the cache are then made anew.
 const REVISION: u32 = 1;
+/// Directories below a folder in which the index looks for traces.
+const DEPTH: u32 = 4;
 /// Files of a folder or archive that are looked at to see what it is.
 const MOST_LOOKED_AT: u32 = 200;
 
 /// Whether something is of a format that only this crate reads. A folder that holds traces which the index reads by itself is not.
 pub fn is_foreign(path: &Path) -> bool {
-    if path.is_dir() && (RunManifest::read(path).is_ok() || holds_traces(path)) {
+    if path.is_dir() && (RunManifest::read(path).is_ok() || holds_traces(path, DEPTH)) {
         return false;
     }
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -30,7 +33,7 @@ pub fn is_foreign(path: &Path) -> bool {
         return false;
     }
     let (mut foreign, mut looked_at) = (false, 0);
-    let _ = walk(path, crate::walk::Limits::default(), &mut |found, _| {
+    let _ = walk(path, Limits::default(), &Silent, &mut |found, _| {
         looked_at += 1;
         let head = Head { name: file_name(found.name), bytes: found.head };
         foreign |= detect(&head).is_some_and(|(_, sure)| sure > Confidence::Possible);
@@ -42,20 +45,16 @@ pub fn is_foreign(path: &Path) -> bool {
     foreign
 }
 
-/// Traces that the index reads by itself, in the folder or one below.
-fn holds_traces(folder: &Path) -> bool {
-    let listed = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder)
-            .map_or_else(|_| Vec::new(), |entries| entries.flatten().map(|entry| entry.path()).collect())
-    };
+/// Whether there are traces that the index reads by itself, so many directories deep.
+fn holds_traces(folder: &Path, depth: u32) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let here: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| !path.is_symlink()).collect();
     let is_trace = |path: &PathBuf| is_trace_name(path) && path.is_file() && holds_events(path).unwrap_or(false);
-    let here = listed(folder);
-    here.iter().any(is_trace)
-        || here.iter().filter(|path| path.is_dir()).any(|below| listed(below).iter().any(is_trace))
+    here.iter().any(is_trace) || depth > 0 && here.iter().any(|path| path.is_dir() && holds_traces(path, depth - 1))
 }
 
 /// The run of a foreign file or folder, made if the cache does not have it. None where there is nothing foreign.
-pub fn cached(path: &Path, cache: &Path) -> Result<Option<PathBuf>> {
+pub fn cached(path: &Path, cache: &Path, progress: &dyn Progress) -> Result<Option<PathBuf>> {
     if !is_foreign(path) {
         return Ok(None);
     }
@@ -66,7 +65,7 @@ pub fn cached(path: &Path, cache: &Path) -> Result<Option<PathBuf>> {
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).map_err(ImportError::io(parent))?;
     }
-    match import(&[path.to_owned()], Target::New(&place), &Options::default()) {
+    match import(&[path.to_owned()], Target::New(&place), &Options::default(), progress) {
         Ok(_) => Ok(Some(place)),
         // Somebody else was first.
         Err(_) if place.is_dir() => Ok(Some(place)),
@@ -105,14 +104,16 @@ mod tests {
     #[test]
     fn once_and_again_when_it_changed() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (log, cache) = (directory.path().join("access.log"), directory.path().join("cache"));
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let (log, cache) = (directory.path().join("access.log"), elsewhere.path().join("cache"));
         fs::write(&log, LOG).expect("written");
-        let first = cached(&log, &cache).expect("imported").expect("foreign");
-        assert_eq!(cached(&log, &cache).expect("known"), Some(first.clone()));
+        let first = cached(&log, &cache, &Silent).expect("imported").expect("foreign");
+        assert_eq!(cached(&log, &cache, &Silent).expect("known"), Some(first.clone()));
         fs::write(&log, LOG.repeat(2)).expect("written");
-        let second = cached(&log, &cache).expect("imported").expect("foreign");
+        let second = cached(&log, &cache, &Silent).expect("imported").expect("foreign");
         assert_ne!(first, second);
-        let folder = cached(directory.path(), &cache).expect("imported").expect("a folder with a log is foreign");
+        let folder =
+            cached(directory.path(), &cache, &Silent).expect("imported").expect("a folder with a log is foreign");
         assert!(folder.join("run.json").is_file());
         assert_eq!(fs::read_dir(cache.join("import")).expect("listed").count(), 3, "no staging directory is left");
     }

@@ -9,6 +9,8 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use weftline_format::progress::Progress;
+
 use crate::input::HEAD;
 use crate::{ImportError, Result};
 
@@ -41,11 +43,22 @@ pub struct Found<'a> {
 /// What is done with each file. The reader gives all of it; it need not be read to its end.
 pub type Each<'a> = dyn FnMut(&Found<'_>, &mut dyn Read) -> Result<()> + 'a;
 
-/// Goes through a file or folder.
-pub fn walk(path: &Path, limits: Limits, each: &mut Each<'_>) -> Result<()> {
-    let mut walker = Walker { bytes: Rc::new(Cell::new(limits.bytes)), entries: limits.entries, limits, each };
+/// Goes through a file or folder. `progress` is told of the bytes of files as they are on the disk.
+pub fn walk(path: &Path, limits: Limits, progress: &dyn Progress, each: &mut Each<'_>) -> Result<()> {
+    let bytes = Rc::new(Cell::new(limits.bytes));
+    let mut walker = Walker { bytes, entries: limits.entries, limits, progress, each };
     let data = fs::metadata(path).map_err(ImportError::io(path))?;
     if data.is_dir() { walker.directory(path) } else { walker.file(path) }
+}
+
+/// Bytes of a file, or of all files of a folder, as they are on the disk. What cannot be looked at has none.
+pub fn size(path: &Path) -> u64 {
+    let Ok(data) = fs::symlink_metadata(path) else { return 0 };
+    if !data.is_dir() {
+        return fs::metadata(path).map_or(0, |data| data.len());
+    }
+    let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    below.filter(|path| !is_hidden(&path.to_string_lossy()) && !path.is_symlink()).map(|path| size(&path)).sum()
 }
 
 struct Walker<'a, 'e> {
@@ -53,6 +66,7 @@ struct Walker<'a, 'e> {
     bytes: Rc<Cell<u64>>,
     entries: u64,
     limits: Limits,
+    progress: &'a dyn Progress,
     each: &'a mut Each<'e>,
 }
 
@@ -83,7 +97,8 @@ impl Walker<'_, '_> {
     }
 
     fn file(&mut self, path: &Path) -> Result<()> {
-        let mut file = weftline_format::files::open(path).map_err(ImportError::io(path))?;
+        let file = weftline_format::files::open(path).map_err(ImportError::io(path))?;
+        let mut file = Told { file, progress: self.progress };
         let name = path.display().to_string();
         self.stream(&name, &mut file, 0, false)
     }
@@ -204,6 +219,20 @@ fn kind_of(head: &[u8]) -> Option<Packing> {
     (head.get(257..262) == Some(b"ustar")).then_some(Packing::Tar)
 }
 
+/// Tells how far a file is read.
+struct Told<'a> {
+    file: fs::File,
+    progress: &'a dyn Progress,
+}
+
+impl Read for Told<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.progress.advance(read as u64);
+        Ok(read)
+    }
+}
+
 /// Takes what is read from what may be unpacked.
 struct Counted<'a> {
     reader: &'a mut dyn Read,
@@ -268,6 +297,8 @@ fn is_too_much(error: &io::Error) -> bool {
 mod tests {
     use std::io::Write as _;
 
+    use weftline_format::progress::Silent;
+
     use super::*;
 
     fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -317,7 +348,7 @@ mod tests {
         let path = directory.path().join("a.tar.gz");
         fs::write(&path, bytes).expect("written");
         let mut files = Vec::new();
-        walk(&path, limits, &mut |found, reader| {
+        walk(&path, limits, &Silent, &mut |found, reader| {
             let mut whole = Vec::new();
             reader.read_to_end(&mut whole).map_err(failed(found.name, limits))?;
             assert!(whole.starts_with(found.head));

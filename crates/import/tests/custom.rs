@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use weftline_format::progress::Silent;
 use weftline_import::config::Config;
 use weftline_import::import::{Imported, Options, Target, import};
 
@@ -52,7 +53,8 @@ fn a_folder_with_a_format_of_its_own() {
     fs::copy(data("strace.txt"), from.join("strace.txt")).expect("copied");
     fs::write(from.join("other"), "hello\n").expect("written");
     let run = directory.path().join("run");
-    let new = |options: &Options| import(std::slice::from_ref(&from), Target::New(&run), options).expect("imported");
+    let new =
+        |options: &Options| import(std::slice::from_ref(&from), Target::New(&run), options, &Silent).expect("imported");
     let Imported { record, known, .. } = new(&options(CONFIG));
     assert!(!known);
     let kinds: Vec<&str> = record.sources.iter().map(|source| source.kind.as_str()).collect();
@@ -64,18 +66,19 @@ fn a_folder_with_a_format_of_its_own() {
     assert_eq!(mine["args"]["k\"\\\u{1}"], "v");
     assert_eq!(mine["args"]["x"]["y"][0], 1);
     // The same again adds nothing; read by another description it is something else.
-    let again = import(std::slice::from_ref(&from), Target::Into(&run), &options(CONFIG)).expect("imported");
+    let again = import(std::slice::from_ref(&from), Target::Into(&run), &options(CONFIG), &Silent).expect("imported");
     assert!(again.known);
     let other = CONFIG.replace("unit = 'ms' }\npid", "unit = 'us' }\npid");
-    let other = import(std::slice::from_ref(&from), Target::Into(&run), &options(&other)).expect("imported");
+    let other = import(std::slice::from_ref(&from), Target::Into(&run), &options(&other), &Silent).expect("imported");
     assert!(!other.known);
     // Forced by name.
     let forced = Options { kind: Some("mine".to_owned()), ..options(CONFIG) };
     let elsewhere = directory.path().join("forced");
-    let forced = import(&[from.join("a.mine")], Target::New(&elsewhere), &forced).expect("imported");
+    let forced = import(&[from.join("a.mine")], Target::New(&elsewhere), &forced, &Silent).expect("imported");
     assert_eq!(forced.record.events(), 1);
     let unknown = Options { kind: Some("yours".to_owned()), ..options(CONFIG) };
-    let error = import(&[from], Target::New(&directory.path().join("none")), &unknown).expect_err("no such kind");
+    let error =
+        import(&[from], Target::New(&directory.path().join("none")), &unknown, &Silent).expect_err("no such kind");
     assert!(error.to_string().contains("\"yours\"") && error.to_string().contains("mine"), "{error}");
 }
 
@@ -84,7 +87,7 @@ fn a_folder_of_tracekit() {
     let directory = tempfile::tempdir().expect("a directory");
     let run = directory.path().join("run");
     let options = Options { host: "here".to_owned(), ..Options::default() };
-    let done = import(&[data("tracekit")], Target::New(&run), &options).expect("imported");
+    let done = import(&[data("tracekit")], Target::New(&run), &options, &Silent).expect("imported");
     assert!(done.record.unknown.is_empty(), "{:?}", done.record.unknown);
     let elsewhere = |name: &str| done.record.sources.iter().filter(|source| source.skipped.contains_key(name)).count();
     assert_eq!(elsewhere("told by another file of the folder"), 9);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weftline_format::progress::Silent;
 use weftline_import::config::Config;
 use weftline_import::import::Target;
 use weftline_import::input::Head;
@@ -36,7 +37,7 @@ fn check(names: &[&str], options: &Options) -> ImportRecord {
         fs::copy(data(name), folder.join(name)).expect("copied");
     }
     let run = scratch.path().join("run");
-    import(&[folder], Target::New(&run), options).expect("imported").record
+    import(&[folder], Target::New(&run), options, &Silent).expect("imported").record
 }
 
 fn has_note(record: &ImportRecord, words: &str) -> bool {
@@ -97,7 +98,7 @@ fn the_wrong_kind_forced() {
         for (other, ..) in FILES {
             let run = scratch.path().join(format!("{place}-{other}"));
             let options = Options { kind: Some((*kind).to_owned()), ..Options::default() };
-            if let Err(error) = import(&[data(other)], Target::New(&run), &options) {
+            if let Err(error) = import(&[data(other)], Target::New(&run), &options, &Silent) {
                 assert!(error.to_string().contains(other), "{name} as {kind}: {error}");
             }
         }
@@ -110,7 +111,7 @@ fn the_wrong_kind_forced() {
             fs::write(&path, &changed).expect("written");
             let run = scratch.path().join(format!("{place}-{step}"));
             let options = Options { kind: Some((*kind).to_owned()), ..Options::default() };
-            let _ = import(&[path], Target::New(&run), &options);
+            let _ = import(&[path], Target::New(&run), &options, &Silent);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weftline_format::progress::Silent;
 use weftline_import::import::{Options, Target, import};
 use weftline_import::input::Head;
 use weftline_import::registry::{FORMATS, detect};
@@ -20,7 +21,7 @@ fn examples_are_read() {
             assert_eq!(found.map(|(found, _)| found.kind), Some(format.kind), "{}", format.example);
         }
         let scratch = tempfile::tempdir().expect("a directory");
-        let done = import(&[path], Target::New(&scratch.path().join("run")), &Options::default());
+        let done = import(&[path], Target::New(&scratch.path().join("run")), &Options::default(), &Silent);
         match done {
             Ok(done) => {
                 assert!(done.record.events() > 0, "{}", format.example);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use weftline_format::files;
 use weftline_format::hash::path_hash;
 use weftline_format::manifest::{RECORD_DIR, RunManifest};
+use weftline_format::progress::Progress;
 use weftline_format::reader::is_trace_name;
 
 use crate::{IndexError, Result};
@@ -76,10 +77,10 @@ pub fn cache_directory() -> Option<PathBuf> {
 ///
 /// The one place where a path becomes a run: the command, SQL and Python open runs through [`Run::open`](crate::Run::open), which asks here first. What
 /// the index does not read by itself is imported into the cache directory before anything else looks at it.
-pub fn resolve(named: &[PathBuf], groups: &[String]) -> Result<Vec<TraceSet>> {
+pub fn resolve(named: &[PathBuf], groups: &[String], progress: &dyn Progress) -> Result<Vec<TraceSet>> {
     let mut sets: Vec<TraceSet> = Vec::new();
     for path in named {
-        let imported = imported(path)?;
+        let imported = imported(path, progress)?;
         let path = imported.as_ref().unwrap_or(path);
         let itself = || vec![set_of_files(std::slice::from_ref(path))];
         let among_others = named.len() > 1;
@@ -105,9 +106,9 @@ pub fn resolve(named: &[PathBuf], groups: &[String]) -> Result<Vec<TraceSet>> {
 }
 
 /// The run in the cache that a foreign file or folder became. None for what is read as it is, and where there is no cache directory.
-pub fn imported(path: &Path) -> Result<Option<PathBuf>> {
+pub fn imported(path: &Path, progress: &dyn Progress) -> Result<Option<PathBuf>> {
     match cache_directory() {
-        Some(cache) if path.exists() => Ok(weftline_import::resolve::cached(path, &cache)?),
+        Some(cache) if path.exists() => Ok(weftline_import::resolve::cached(path, &cache, progress)?),
         _ => Ok(None),
     }
 }
@@ -268,6 +269,8 @@ fn set_of_files(files: &[PathBuf]) -> TraceSet {
 
 #[cfg(test)]
 mod tests {
+    use weftline_format::progress::Silent;
+
     use super::*;
 
     /// The trace files of a directory that holds these files.
@@ -278,7 +281,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("below the directory")).expect("own directory");
             fs::write(path, "{}\n").expect("own directory");
         }
-        let found = match resolve(&[directory.path().to_owned()], &[]) {
+        let found = match resolve(&[directory.path().to_owned()], &[], &Silent) {
             Ok(sets) => sets.into_iter().flat_map(|set| set.files).collect(),
             Err(IndexError::NoTraces { .. }) => Vec::new(),
             Err(error) => panic!("{files:?}: {error}"),
@@ -303,7 +306,7 @@ mod tests {
             std::os::unix::fs::symlink(directory.path(), directory.path().join(link)).expect("linked");
         }
         std::os::unix::fs::symlink("deep", directory.path().join("same")).expect("linked");
-        let sets = resolve(&[directory.path().to_owned()], &[]).expect("found");
+        let sets = resolve(&[directory.path().to_owned()], &[], &Silent).expect("found");
         assert_eq!(sets[0].files, [PathBuf::from("deep/a.pfw")]);
     }
 }

@@ -11,7 +11,7 @@
 //! | [`filter`] | selects these events; row groups without any are not read |
 //! | [`dictionary`] | names, categories, paths and processes by id |
 //! | [`catalog`] | the files that the index covers, and whether they are unchanged |
-//! | [`progress`] | progress reports of long work |
+//! | [`progress`] | progress reports of long work (of `format`) |
 //!
 //! `Run::lines` (`lines`) rebuilds the original lines: only the order of members and the definitions of hashes are lost.
 //!
@@ -32,7 +32,6 @@ pub mod input;
 mod lines;
 mod part;
 mod pipeline;
-pub mod progress;
 mod rows;
 pub mod run;
 pub mod rundir;
@@ -47,3 +46,4 @@ pub use filter::Filter;
 pub use run::{OpenOptions, Run};
 pub use scan::{Batch, Request, Shard};
 pub use schema::Unit;
+pub use weftline_format::progress;

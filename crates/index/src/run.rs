@@ -132,7 +132,7 @@ impl Run {
     /// Opens what was named: directories, files, globs. Builds or completes the index; where that cannot be written, the run is read without one
     /// ([`Run::refused`] says why).
     pub fn open(named: &[PathBuf], options: &OpenOptions) -> Result<Run> {
-        let sets = input::resolve(named, &options.groups)?;
+        let sets = input::resolve(named, &options.groups, &*options.progress)?;
         let threads = options.threads.unwrap_or_else(pipeline::threads).max(1);
         // Nothing is written beside what is no trace.
         if options.no_index || !sets.iter().any(build::exists) {
@@ -314,7 +314,7 @@ impl Run {
     /// Removes the indexes of the named runs and returns their number.
     pub fn remove_index(named: &[PathBuf], groups: &[String]) -> Result<usize> {
         let mut removed = 0;
-        for set in input::resolve(named, groups)? {
+        for set in input::resolve(named, groups, &Silent)? {
             for directory in set.places() {
                 // Files that are not of an index stay, and the directory with them.
                 match weftline_format::files::remove_known(&directory, build::is_name_of_index) {
@@ -329,7 +329,7 @@ impl Run {
 
     /// What the index of something that was named covers, without building it.
     pub fn peek(named: &[PathBuf], groups: &[String]) -> Result<Vec<Peeked>> {
-        let sets = input::resolve(named, groups)?;
+        let sets = input::resolve(named, groups, &Silent)?;
         Ok(sets.iter().map(build::peek).collect())
     }
 

@@ -10,6 +10,7 @@ use weftline_import::registry::FORMATS;
 use weftline_import::{Options, import};
 
 use crate::args::{ImportArgs, VERSION};
+use crate::bar::Bar;
 use crate::imports;
 use crate::rundir;
 use crate::terminal::{self, Terminal};
@@ -38,7 +39,7 @@ pub(crate) fn execute(args: &ImportArgs, terminal: Terminal) -> anyhow::Result<E
         tool_version: format!("weft {VERSION}"),
         ..Options::default()
     };
-    let done = import(&args.paths, target, &options).context("cannot import")?;
+    let done = import(&args.paths, target, &options, &Bar::default()).context("cannot import")?;
     if args.json {
         serde_json::to_writer_pretty(&mut out, &done.record)?;
         writeln!(out)?;
