@@ -225,6 +225,7 @@ fn development() -> Vec<Row> {
             "`examples/demo.sh`",
             "The `weft` to use, and the directory that the demo writes to.",
         ),
+        row(["NEXTEST_PROFILE"], "tests", "`ci` tries a failed test once more, as `.ci/run` does."),
         row(["WEFT_BIN"], "tests", "The `weft` under test; if not set, tests build the product."),
         row(["WEFT_VENV", "WEFT_PACKAGE"], "tests", "Python environments with what tests need, and with our package."),
         row(["WEFT_TEST_DIR"], "tests", "Where tests put programs and runs; `/var/tmp/weft-testkit` if not set."),
