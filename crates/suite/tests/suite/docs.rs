@@ -186,11 +186,18 @@ fn examples_of_help() {
         if verb != "run" {
             run(&work, PREPARED);
         }
+        if verb == "import" {
+            let data = workspace().join("crates/import/tests/data");
+            for (from, to) in [("access.log", "access.log"), ("mllog.log", "app.log")] {
+                fs::copy(data.join(from), work.join(to)).expect("copied");
+            }
+            run(&work, &format!("tar cJf results.tar.xz -C '{}' cpu.out mllog.log", data.display()));
+        }
         for example in examples {
             let command = INSTEAD.iter().fold(example.clone(), |text, (from, to)| text.replace(from, to));
             run(&work, &command);
             tried += 1;
         }
     }
-    assert!(tried >= 33, "help has lost its examples: {tried} are left");
+    assert!(tried >= 37, "help has lost its examples: {tried} are left");
 }
