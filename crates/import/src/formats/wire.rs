@@ -166,7 +166,7 @@ fn split(tag: u64) -> Option<(u32, u8)> {
     Some((number, (tag & 7) as u8))
 }
 
-/// The value of a field of a stream. Bytes are still to be read: with [`load`], [`Input::pass`] or as a message up to [`end_of`].
+/// The value of a field of a stream. Bytes are still to be read: with [`load`], [`Input::pass`], or as a message up to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
     Number(u64),
